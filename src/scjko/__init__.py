@@ -1,0 +1,9 @@
+"""Learn the energy behind a time-course single-cell experiment."""
+
+from importlib.metadata import version
+
+from . import datasets, get, tl
+
+__all__ = ["datasets", "get", "tl"]
+
+__version__ = version("scjko")

@@ -1,0 +1,40 @@
+"""Checks of single arguments; each error names the argument, the value and the remedy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from numbers import Integral, Real
+from typing import Any
+
+
+def check_option(name: str, value: Any, options: Iterable[Any]) -> None:
+    """Raise unless ``value`` is one of ``options``; the message lists them."""
+    options = tuple(options)
+    if not isinstance(value, Hashable) or value not in options:
+        raise ValueError(f"{name}={value!r} is not an option; choose one of {', '.join(map(repr, options))}.")
+
+
+def check_integer(name: str, value: Any, minimum: int = 1) -> int:
+    """``value`` as an int of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number of at least {minimum}, not {value!r}.")
+    if value < minimum:
+        raise ValueError(f"{name}={value} is too small; it must be at least {minimum}.")
+    return int(value)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """``value`` as a finite float above zero."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number above zero, not {value!r}.")
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name}={value} must be finite and above zero.")
+    return number
+
+
+def check_key(key: Any) -> None:
+    """Raise unless ``key`` can name a field in a file."""
+    if not isinstance(key, str) or not key or "/" in key:
+        raise ValueError(f"key_added={key!r} must be a name without '/', which h5ad and zarr files reserve.")

@@ -1,0 +1,60 @@
+"""Every name written into or looked up in an AnnData, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Where a representation is looked for when the user names none: scanpy 1 writes the first, scanpy 2 the second.
+PCA = ("X_pca", "pca")
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The fields that belong to one fit, told apart by its ``key_added``."""
+
+    key: str = "jko"
+
+    @property
+    def uns(self) -> str:
+        """``uns``: parameters, times, weights, history, couplings' summary, diagnostics, version."""
+        return self.key
+
+    @property
+    def potential(self) -> str:
+        """``obs``: the potential at each cell and its own time."""
+        return f"{self.key}_potential"
+
+    @property
+    def forecast(self) -> str:
+        """``obs``: whether the predicted position lies beyond the last snapshot."""
+        return f"{self.key}_forecast"
+
+    @property
+    def converged(self) -> str:
+        """``obs`` of a prediction: whether the step of this cell was solved."""
+        return f"{self.key}_converged"
+
+    @property
+    def source(self) -> str:
+        """``obs`` of a prediction: the name of the cell it started from."""
+        return f"{self.key}_source"
+
+    @property
+    def source_time(self) -> str:
+        """``obs`` of a prediction: the time it started from."""
+        return f"{self.key}_source_time"
+
+    @property
+    def coordinates(self) -> str:
+        """``obsm``: the coordinates that were fitted."""
+        return f"X_{self.key}"
+
+    @property
+    def velocity(self) -> str:
+        """``obsm``: minus the gradient of the energy at each cell."""
+        return f"{self.key}_velocity"
+
+    @property
+    def predicted(self) -> str:
+        """``obsm``: each cell moved to the next snapshot."""
+        return f"{self.key}_predicted"

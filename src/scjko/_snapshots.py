@@ -1,0 +1,152 @@
+"""AnnData to snapshots: every check of the data that a user hands in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from anndata import AnnData
+from numpy.typing import NDArray
+
+from . import _keys
+from ._checks import check_integer
+from ._times import read_times
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """Cells sorted by time: what the numeric core is given.
+
+    Within a snapshot the cells stand in the order of their coordinates, so that nothing computed from them depends on
+    the order of rows in the AnnData they came from.
+    """
+
+    coordinates: NDArray[np.float64]
+    """Coordinates of all cells (n_cells, n_dims), snapshot after snapshot."""
+    times: NDArray[np.float64]
+    """The time of each snapshot, increasing."""
+    sizes: NDArray[np.int64]
+    """The number of cells in each snapshot."""
+    rows: NDArray[np.int64]
+    """The row in the AnnData of each cell here."""
+
+    @property
+    def points(self) -> list[NDArray[np.float64]]:
+        """The coordinates of each snapshot."""
+        return np.split(self.coordinates, np.cumsum(self.sizes)[:-1])
+
+    @property
+    def cell_times(self) -> NDArray[np.float64]:
+        """The time of each cell here."""
+        return np.repeat(self.times, self.sizes)
+
+    def to_rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """``values`` of the cells here, put into the order of rows in the AnnData."""
+        placed = np.empty_like(values)
+        placed[self.rows] = values
+        return placed
+
+
+def collect(coordinates: NDArray[np.floating], cell_times: NDArray[np.float64]) -> Snapshots:
+    """Snapshots of cells with these coordinates and times."""
+    rows = np.lexsort((*coordinates.T[::-1], cell_times))
+    times, sizes = np.unique(cell_times, return_counts=True)
+    return Snapshots(coordinates[rows].astype(np.float64), times, sizes, rows)
+
+
+def check_snapshots(snapshots: Snapshots, time_key: str) -> None:
+    """Raise unless there are two snapshots or more, of two cells or more."""
+    if len(snapshots.times) < 2:
+        raise ValueError(
+            f"obs[{time_key!r}] holds one time point ({snapshots.times[0]:g}); an energy is learned from how cells "
+            "move between time points, so at least two are needed."
+        )
+    if snapshots.sizes.min() < 2:
+        lonely = snapshots.times[np.argmin(snapshots.sizes)]
+        raise ValueError(
+            f"Time point {lonely:g} of obs[{time_key!r}] has one cell; a snapshot needs at least two. "
+            "Drop that time point or pool it with a neighbour."
+        )
+
+
+def cell_times(adata: AnnData, time_key: str, time_values: Mapping[Any, float] | None = None) -> NDArray[np.float64]:
+    """The time of every cell, read from ``obs[time_key]``."""
+    if time_key not in adata.obs.columns:
+        columns = ", ".join(map(repr, adata.obs.columns)) or "no columns at all"
+        raise KeyError(f"No time_key={time_key!r} in adata.obs, which has {columns}.")
+    column = adata.obs[time_key]
+    if isinstance(column, pd.DataFrame):
+        raise ValueError(f"adata.obs has more than one column named {time_key!r}; rename or drop the others.")
+    return read_times(column, time_values)
+
+
+def representation(adata: AnnData, use_rep: str | None, n_pcs: int | None) -> tuple[str, NDArray[np.floating]]:
+    """The name of the representation to fit and its first ``n_pcs`` components, as float32 or float64."""
+    if adata.n_obs == 0:
+        raise ValueError("adata has no cells.")
+    name = _choose(adata, use_rep)
+    values = _dense(adata.obsm[name])
+    if values.ndim != 2 or values.shape[1] == 0 or not np.issubdtype(values.dtype, np.number):
+        raise ValueError(f"obsm[{name!r}] has shape {values.shape} and type {values.dtype}, not cells by numbers.")
+    if np.iscomplexobj(values):
+        raise ValueError(f"obsm[{name!r}] is complex; coordinates must be real.")
+    if n_pcs is not None and check_integer("n_pcs", n_pcs) > values.shape[1]:
+        raise ValueError(
+            f"n_pcs={n_pcs}, but obsm[{name!r}] has {values.shape[1]} components; ask for fewer, or compute more "
+            f"with sc.pp.pca(adata, n_comps={n_pcs})."
+        )
+    values = values[:, :n_pcs].astype(np.result_type(values.dtype, np.float32))
+    finite = np.isfinite(values).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"obsm[{name!r}] holds NaN or infinite values for {(~finite).sum()} of {len(values)} cells, the first is "
+            f"row {np.argmin(finite)}; drop those cells or recompute the representation."
+        )
+    return name, values
+
+
+def _choose(adata: AnnData, use_rep: str | None) -> str:
+    there = ", ".join(map(repr, adata.obsm)) or "nothing"
+    if use_rep is not None:
+        if use_rep not in adata.obsm:
+            raise KeyError(f"No use_rep={use_rep!r} in adata.obsm, which has {there}.")
+        return use_rep
+    found = [name for name in _keys.PCA if name in adata.obsm]
+    if not found:
+        raise KeyError(
+            f"No PCA in adata.obsm, which has {there}; run sc.pp.pca(adata) first, or name another representation "
+            "with use_rep=..."
+        )
+    return found[0]
+
+
+def _dense(values: Any) -> NDArray[Any]:
+    if isinstance(values, pd.DataFrame):
+        return values.to_numpy()
+    if hasattr(values, "toarray"):  # scipy's sparse matrices and arrays
+        values = values.toarray()
+    elif hasattr(values, "compute"):  # scanpy on dask leaves the PCA lazy
+        values = values.compute()
+    return np.asarray(values)
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """Per-component standardisation of the coordinates: (x − mean) / std."""
+
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, coordinates: NDArray[np.floating]) -> Whitening:
+        """The whitening that gives these coordinates mean zero and variance one; constant components are centred."""
+        # Sorted sums do not depend on the order of cells.
+        ordered = np.sort(coordinates.astype(np.float64), axis=0)
+        std = ordered.std(axis=0)
+        return cls(ordered.mean(axis=0), np.where(std > 0, std, 1.0))
+
+    def __call__(self, coordinates: NDArray[np.floating]) -> NDArray[np.floating]:
+        return ((coordinates - self.mean) / self.std).astype(coordinates.dtype)

@@ -1,0 +1,132 @@
+"""Time columns: what users write into them, read as numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ._logging import logger
+
+_NUMBER = r"\d+(?:\.\d+)?"
+# A word before, a number or a range of two, a unit behind: "day 6", "6.5h", "Day 00-03", "E8.5", "day -1".
+_LABEL = re.compile(
+    rf"\s*(?P<before>[A-Za-z]*)(?:_|-(?=\d)|\s*)(?P<first>(?<!\d)-?{_NUMBER})"
+    rf"(?:\s*(?:-|–|to)\s*(?P<last>{_NUMBER}))?(?P<after>\D*)"
+)
+
+
+def read_times(column: pd.Series, time_values: Mapping[Any, float] | None = None) -> NDArray[np.float64]:
+    """The time of every row of ``column`` as a finite number; the column itself is left alone.
+
+    Numbers are taken as they are, durations in days, and labels as :func:`read_label` reads them unless
+    ``time_values`` says outright what they stand for.
+    """
+    _check_present(column)
+    if time_values is not None:
+        return _look_up(column, time_values)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if pd.api.types.is_timedelta64_dtype(column.dtype):
+        logger.info("obs[%r] holds durations; they are read in days.", column.name)
+        return (column.to_numpy() / np.timedelta64(1, "D")).astype(np.float64)
+    if pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype):
+        raise ValueError(
+            f"obs[{column.name!r}] is of type {column.dtype}, which does not read as a number; "
+            "give a numeric column, or say the times with time_values={label: number}."
+        )
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        times = column.to_numpy(dtype=np.float64)
+    else:
+        times = _read_labels(column)
+    if not np.isfinite(times).all():
+        bad = np.flatnonzero(~np.isfinite(times))
+        raise ValueError(f"obs[{column.name!r}] holds infinite times ({len(bad)} cells, the first is row {bad[0]}).")
+    return times
+
+
+def read_time(name: str, value: Any, time_values: Mapping[Any, float] | None = None) -> float:
+    """One time that a user hands in as argument ``name``: a number, or a label as it stands in the time column."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        time = float(value)
+    else:
+        told = _by_text(time_values or {})
+        found = read_label(str(value))
+        if str(value) not in told and found is None:
+            raise ValueError(f"{name}={value!r} does not read as a time; give a number.")
+        time = told[str(value)] if found is None else told.get(str(value), found[0])
+    if not np.isfinite(time):
+        raise ValueError(f"{name}={value!r} is not finite.")
+    return time
+
+
+def read_label(label: str) -> tuple[float, str] | None:
+    """The number in a time label (of a range its midpoint) and the unit around it; None if there is none to read."""
+    try:
+        return float(label), ""
+    except ValueError:
+        pass
+    match = _LABEL.fullmatch(label)
+    if match is None:
+        return None
+    first = float(match["first"])
+    number = first if match["last"] is None else (first + float(match["last"])) / 2
+    # "day", "Days" and "day_" are one unit; "E" and "P", "h" and "d" are not.
+    unit = " ".join(part.strip(" _.").lower().rstrip("s") for part in (match["before"], match["after"]))
+    return number, unit.strip()
+
+
+def _check_present(column: pd.Series) -> None:
+    missing = np.flatnonzero(column.isna().to_numpy())
+    if len(missing):
+        raise ValueError(
+            f"obs[{column.name!r}] is missing (NaN) for {len(missing)} of {len(column)} cells, the first is row "
+            f"{missing[0]}; drop those cells or fill in their times."
+        )
+
+
+def _by_text(time_values: Mapping[Any, float]) -> dict[str, float]:
+    """``time_values`` by the text of the label, so that 1 and "1" are one label wherever it was stored."""
+    told: dict[str, float] = {}
+    for label, value in time_values.items():
+        if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
+            raise ValueError(f"time_values[{label!r}]={value!r} is not a finite number.")
+        told[str(label)] = float(value)
+    return told
+
+
+def _look_up(column: pd.Series, time_values: Mapping[Any, float]) -> NDArray[np.float64]:
+    told = _by_text(time_values)
+    unknown = [label for label in pd.unique(column.astype(object)) if str(label) not in told]
+    if unknown:
+        raise ValueError(f"time_values says nothing of {_shown(unknown)}, which obs[{column.name!r}] holds.")
+    return np.array([told[str(label)] for label in column], dtype=np.float64)
+
+
+def _read_labels(column: pd.Series) -> NDArray[np.float64]:
+    labels = pd.unique(column.astype(object))
+    read = {label: read_label(str(label)) for label in labels}
+    unread = [label for label, found in read.items() if found is None]
+    hint = "say what they stand for with time_values={label: number}."
+    if unread:
+        raise ValueError(f"obs[{column.name!r}] holds labels that do not read as numbers: {_shown(unread)}; {hint}")
+    units = sorted({found[1] for found in read.values() if found is not None})
+    if len(units) > 1:
+        raise ValueError(
+            f"obs[{column.name!r}] mixes units ({', '.join(repr(unit) for unit in units)}) in {_shown(labels)}; {hint}"
+        )
+    times = {label: found[0] for label, found in read.items() if found is not None}
+    if any(str(label) != f"{time:g}" for label, time in times.items()):
+        told = ", ".join(f"{label!r} as {time:g}" for label, time in sorted(times.items(), key=lambda item: item[1]))
+        logger.info("obs[%r] is read as numbers: %s.", column.name, told)
+    return column.astype(object).map(times).to_numpy(dtype=np.float64)
+
+
+def _shown(labels: Any, most: int = 8) -> str:
+    shown = ", ".join(repr(label) for label in list(labels)[:most])
+    return shown + (f" and {len(labels) - most} more" if len(labels) > most else "")

@@ -1,0 +1,5 @@
+"""Data sets to try things on."""
+
+from ._simulated import simulated
+
+__all__ = ["simulated"]

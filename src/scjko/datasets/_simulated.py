@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from anndata import AnnData
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import logsumexp, softmax
+
+from .._checks import check_integer, check_option
+
+Array = NDArray[np.float64]
+
+#: Time of relaxation into a fate, in days: the landscape's forces are distances divided by this.
+RELAXATION = 2.5
+#: Strength β of the noise dX = −∇V dt + √(2β) dW.
+NOISE = 0.02
+STEP = 0.02
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """A potential in the plane that falls from a stem state at the origin, and forks, into a fan of fates.
+
+    V(x) = −(w²/r) log Σ_j exp(−‖x − m_j‖² / 2w²): around each fate m_j the well ‖x − m_j‖² / 2r, and between wells a
+    ridge whose softness is w.
+    """
+
+    fates: Array
+    width: float = 1.2
+
+    @classmethod
+    def fan(cls, n_fates: int, radius: float = 4.0, spread: float = np.pi / 3) -> Landscape:
+        """Fates at equal distance from the stem state, at angles from −spread to spread."""
+        angles = np.linspace(-spread, spread, n_fates)
+        return cls(radius * np.stack([np.cos(angles), np.sin(angles)], axis=1))
+
+    def potential(self, x: Array) -> Array:
+        """V at points ``x`` (n, 2)."""
+        return -(self.width**2) / RELAXATION * logsumexp(self._closeness(x), axis=1)
+
+    def velocity(self, x: Array) -> Array:
+        """−∇V at points ``x`` (n, 2): towards the fates, each by its share in the sum."""
+        return (softmax(self._closeness(x), axis=1) @ self.fates - x) / RELAXATION
+
+    def fate(self, x: Array) -> NDArray[np.int64]:
+        """The fate that each point reaches when it rolls down without noise."""
+        for _ in range(int(10 * RELAXATION / 0.1)):
+            x = x + 0.1 * self.velocity(x)
+        return np.argmax(self._closeness(x), axis=1)
+
+    def commitment(self, x: Array) -> Array:
+        """The largest share of a fate in the pull on each point, from 1 / n_fates to 1."""
+        return softmax(self._closeness(x), axis=1).max(axis=1)
+
+    def _closeness(self, x: Array) -> Array:
+        return -np.sum((x[:, None, :] - self.fates) ** 2, axis=2) / (2 * self.width**2)
+
+
+def simulated(
+    n_cells: int = 2000,
+    n_genes: int = 500,
+    n_fates: int = 3,
+    *,
+    times: Sequence[float] = (0, 1, 2, 4, 7),
+    random_state: int = 0,
+) -> AnnData:
+    """A differentiation with known truth: from one stem state into two or three fates.
+
+    Cells roll down a known landscape in a plane, with noise (β = 0.02), from a stem state into its wells. Every cell is
+    measured once, at unequally spaced times with unequal numbers of cells, through negative-binomial counts of genes
+    whose log-expression is a random linear function of the plane.
+
+    Parameters
+    ----------
+    n_cells
+        Number of cells in all, at least 4 for each time.
+    n_genes
+        Number of genes.
+    n_fates
+        Number of fates, 2 or 3.
+    times
+        Days at which cells are measured, increasing from 0.
+    random_state
+        Seed.
+
+    Returns
+    -------
+    AnnData of raw counts in ``X`` (sparse) and ``layers["counts"]``, with
+
+    ``obs["day"]``
+        The time of measurement.
+    ``obs["fate"]``
+        The fate that the cell reaches from where it is if there is no more noise (categorical).
+    ``obs["commitment"]``
+        How far that fate is settled, up to 1.
+    ``obs["true_potential"]``
+        The landscape at the cell.
+    ``obsm["X_latent"]``, ``obsm["true_velocity"]``
+        Position in the plane, and −∇V there in plane units per day.
+    ``uns["landscape"]``
+        The positions of the fates, and the strength of the noise ``beta``.
+
+    Examples
+    --------
+    >>> import scjko as sj
+    >>> sj.datasets.simulated(300).obs["day"].value_counts().sort_index().tolist()
+    [28, 57, 88, 85, 42]
+    """
+    check_option("n_fates", n_fates, [2, 3])
+    days = np.asarray(times, dtype=np.float64)
+    if len(days) < 2 or days[0] != 0 or (np.diff(days) <= 0).any() or not np.isfinite(days).all():
+        raise ValueError(f"times={list(times)} must be two or more days, increasing from 0.")
+    check_integer("n_cells", n_cells, minimum=4 * len(days))
+    check_integer("n_genes", n_genes)
+    rng = np.random.default_rng(random_state)
+    landscape = Landscape.fan(n_fates)
+    day = np.repeat(days, _sizes(n_cells, len(days)))
+    latent = _roll(landscape, day, rng)
+    counts = _counts(latent, n_genes, rng)
+    names = np.array([f"fate {j + 1}" for j in range(n_fates)])
+    obs = pd.DataFrame(
+        {
+            "day": day,
+            "fate": pd.Categorical(names[landscape.fate(latent)], categories=names),
+            "commitment": landscape.commitment(latent),
+            "true_potential": landscape.potential(latent),
+        },
+        index=[f"cell {i}" for i in range(n_cells)],
+    )
+    return AnnData(
+        counts,
+        obs=obs,
+        var=pd.DataFrame(index=[f"gene {g}" for g in range(n_genes)]),
+        obsm={"X_latent": latent, "true_velocity": landscape.velocity(latent)},
+        layers={"counts": counts.copy()},
+        uns={"landscape": {"fates": landscape.fates, "beta": NOISE}},
+    )
+
+
+def _sizes(n_cells: int, n_times: int) -> NDArray[np.int64]:
+    """Unequal numbers of cells: few at first, most in the middle."""
+    share = 1.0 + np.minimum(np.arange(n_times), 1.5 * (n_times - 1 - np.arange(n_times)) + 0.5)
+    sizes = np.maximum(2, np.floor(n_cells * share / share.sum())).astype(np.int64)
+    sizes[np.argmax(sizes)] += n_cells - sizes.sum()
+    return sizes
+
+
+def _roll(landscape: Landscape, day: Array, rng: np.random.Generator) -> Array:
+    """Where cells are on their day, by the Euler–Maruyama scheme from the stem state."""
+    x = 0.35 * rng.standard_normal((len(day), 2))
+    left = day.copy()
+    while (left > 0).any():
+        dt = np.minimum(left, STEP)[:, None]
+        x = x + dt * landscape.velocity(x) + np.sqrt(2 * NOISE * dt) * rng.standard_normal(x.shape)
+        left = np.maximum(left - STEP, 0.0)
+    return x
+
+
+def _counts(latent: Array, n_genes: int, rng: np.random.Generator) -> sparse.csr_matrix:
+    """Negative-binomial counts, dispersion 0.1, about four a gene, of cells that differ in sequencing depth."""
+    loading = rng.normal(scale=0.25, size=(2, n_genes))
+    rate = np.exp(rng.normal(scale=0.7, size=n_genes) + (latent - latent.mean(axis=0)) @ loading)
+    depth = 4 * n_genes * rng.lognormal(sigma=0.25, size=(len(latent), 1))
+    mean = depth * rate / rate.sum(axis=1, keepdims=True)
+    return sparse.csr_matrix(rng.poisson(rng.gamma(10.0, mean / 10.0)).astype(np.float32))

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from anndata import AnnData
+
+from .._storage import energy_from_uns, fitted
+from ..core.energies import Energy
+
+
+def energy(adata: AnnData, key: str = "jko") -> Energy:
+    """The energy that :func:`scjko.tl.fit_energy` fitted, rebuilt bit for bit from what is stored in ``adata.uns``.
+
+    Parameters
+    ----------
+    adata
+        Annotated data with a fit, in memory or read back from a file.
+    key
+        The ``key_added`` of the fit.
+
+    Returns
+    -------
+    An energy to ask for ``.potential(x, t)``, ``.gradient(x, t)`` and ``.hessian(x, t)`` anywhere, to move cells with
+    ``.step(x, t0, t1)`` and to follow them with ``.simulate(x, times)``. Coordinates are in the units of
+    ``obsm["X_jko"]``, times in those of the time column.
+
+    Examples
+    --------
+    >>> import scjko as sj
+    >>> adata = sj.datasets.simulated(300)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.get.energy(adata).gradient(adata.obsm["X_jko"], t=1.0).shape
+    (300, 2)
+    """
+    return energy_from_uns(fitted(adata, key))

@@ -1,0 +1,6 @@
+"""Tools: fit an energy, predict cells."""
+
+from ._fit_energy import fit_energy
+from ._predict import predict
+
+__all__ = ["fit_energy", "predict"]

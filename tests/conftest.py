@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jax
+import matplotlib
+import numpy as np
+import pytest
+from anndata import AnnData
+from helpers import simulate
+
+import scjko as sj
+
+matplotlib.use("Agg")
+# Arrays of mixed rank are where numeric code goes wrong silently: in tests they are errors. (Mixed types cannot be:
+# optax raises floats to integer powers.)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="session")
+def _simulated() -> AnnData:
+    return simulate()
+
+
+@pytest.fixture(scope="session")
+def _fitted() -> AnnData:
+    adata = simulate(1500)
+    sj.tl.fit_energy(adata, "day", use_rep="X_latent", progress=False)
+    return adata
+
+
+@pytest.fixture
+def adata(_simulated: AnnData) -> AnnData:
+    """A small simulated time course with its PCA, to do anything with."""
+    return _simulated.copy()
+
+
+@pytest.fixture
+def fitted(_fitted: AnnData) -> AnnData:
+    """A simulated time course with a default fit in its true latent space."""
+    return _fitted.copy()
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data, which is not part of the project."""
+    folder = Path(os.environ.get("SCJKO_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no real data at {folder}; set SCJKO_DATA to the folder that has them")
+    return folder

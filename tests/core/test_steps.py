@@ -1,0 +1,72 @@
+"""The proximal step: its optimality condition, a global minimiser, and points that cannot be solved."""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from scjko.core import steps
+from scjko.core.models import gradients
+from scjko.core.steps import TOLERANCE, proximal
+
+NO_LABELS = np.zeros((200, 0), np.float32)
+
+
+class Quadratic(nn.Module):
+    def __call__(self, z, c):
+        return 1.5 * jnp.sum(z * z)
+
+
+class DoubleWell(nn.Module):
+    """Hilly enough that rate · V + ½‖w − z‖² is far from convex."""
+
+    def __call__(self, z, c):
+        return jnp.sum(z**4 - 8 * z**2)
+
+
+def test_quadratic_potentials_are_solved_in_closed_form(rng):
+    z = rng.normal(size=(200, 3)).astype(np.float32)
+    solved = proximal(Quadratic(), {}, z, NO_LABELS, np.float32(0.7))
+    assert solved.converged.all()
+    np.testing.assert_allclose(solved.points, z / (1 + 0.7 * 3), atol=1e-5)
+
+
+def test_non_convex_potentials_are_solved_to_a_lower_stationary_point(rng):
+    z = rng.uniform(-4, 4, size=(200, 2)).astype(np.float32)
+    rate = 0.3
+    solved = proximal(DoubleWell(), {}, z, NO_LABELS, np.float32(rate))
+    assert solved.converged.all()
+    w = np.asarray(solved.points)
+    slope = rate * np.asarray(gradients(DoubleWell(), {}, w, NO_LABELS)) + w - z
+    # A little above the solver's tolerance: evaluated outside of its program, float32 rounds otherwise.
+    assert np.linalg.norm(slope, axis=1).max() < 2 * TOLERANCE
+    value = rate * (w**4 - 8 * w**2).sum(axis=1) + ((w - z) ** 2).sum(axis=1) / 2
+    start = rate * (z**4 - 8 * z**2).sum(axis=1)
+    assert (value <= start + 1e-4).all()
+    curvature = rate * (12 * w**2 - 16) + 1
+    assert (curvature > -1e-3).all(), "a saddle or a maximum is not a proximal point"
+
+
+def test_fixed_point_iteration_would_not_do(rng):
+    """What the step replaces: z ← z₀ − rate ∇V(z) leaves most points of the same problem unsolved."""
+    z0 = rng.uniform(-4, 4, size=(200, 2))
+    z = z0.copy()
+    for _ in range(50):
+        z = np.clip(z0 - 0.3 * (4 * z**3 - 16 * z), -100, 100)
+    residual = np.linalg.norm(z - z0 + 0.3 * (4 * z**3 - 16 * z), axis=1)
+    assert (residual > TOLERANCE).mean() > 0.5
+
+
+def test_points_left_unsolved_are_flagged(rng, monkeypatch):
+    monkeypatch.setattr(steps, "MAX_ITERATIONS", 2)
+    z = rng.uniform(-4, 4, size=(200, 2)).astype(np.float32)
+    solved = steps.proximal.__wrapped__(DoubleWell(), {}, jnp.asarray(z), jnp.asarray(NO_LABELS), jnp.float32(0.3))
+    assert 0 < solved.converged.sum() < 200
+
+
+@pytest.mark.parametrize("n_dims", [1, 7])
+def test_any_number_of_dimensions(rng, n_dims):
+    z = rng.normal(size=(200, n_dims)).astype(np.float32)
+    assert proximal(DoubleWell(), {}, z, NO_LABELS, np.float32(0.1)).converged.all()

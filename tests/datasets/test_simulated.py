@@ -1,0 +1,91 @@
+"""The simulated differentiation is the truth that other tests measure against; this is the truth about it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scanpy as sc
+
+import scjko as sj
+from scjko.datasets._simulated import Landscape
+
+
+@pytest.mark.parametrize("n_fates", [2, 3])
+def test_velocity_is_minus_the_gradient_of_the_potential(rng, n_fates):
+    landscape, x, h = Landscape.fan(n_fates), rng.normal(size=(50, 2)) * 3, 1e-5
+    slope = np.stack(
+        [(landscape.potential(x + h * e) - landscape.potential(x - h * e)) / (2 * h) for e in np.eye(2)], axis=1
+    )
+    np.testing.assert_allclose(landscape.velocity(x), -slope, atol=1e-8)
+
+
+def test_the_wells_are_where_the_fates_are():
+    landscape = Landscape.fan(3)
+    np.testing.assert_array_equal(landscape.fate(landscape.fates), [0, 1, 2])
+    assert landscape.potential(np.zeros((1, 2))) > landscape.potential(landscape.fates).max() + 1
+
+
+def test_fields_are_what_the_docstring_lists(adata):
+    assert {"day", "fate", "commitment", "true_potential"} <= set(adata.obs)
+    assert adata.obsm["X_latent"].shape == adata.obsm["true_velocity"].shape == (400, 2)
+    assert adata.layers["counts"].dtype == np.float32
+    counts = adata.layers["counts"].toarray()
+    assert (counts >= 0).all() and (counts == counts.round()).all()
+    landscape = Landscape(adata.uns["landscape"]["fates"])
+    np.testing.assert_allclose(adata.obs["true_potential"], landscape.potential(adata.obsm["X_latent"]))
+
+
+def test_cells_start_together_roll_down_and_end_in_every_fate():
+    adata = sj.datasets.simulated(1500)
+    mean = adata.obs.groupby("day")["true_potential"].mean()
+    assert (np.diff(mean) < 0).all()
+    commitment = adata.obs.groupby("day")["commitment"].mean()
+    assert commitment.iloc[0] < 0.6 and commitment.iloc[-1] > 0.95
+    last = adata.obs[adata.obs["day"] == 7]
+    assert (last["fate"].value_counts(normalize=True) > 0.15).all()
+
+
+def test_times_and_sizes_are_unequal_and_sizes_add_up():
+    adata = sj.datasets.simulated(777)
+    sizes = adata.obs["day"].value_counts()
+    assert adata.n_obs == 777 and sizes.nunique() > 2
+    assert len(np.unique(np.diff(np.unique(adata.obs["day"])))) > 1
+
+
+def test_counts_are_overdispersed(adata):
+    counts = adata.layers["counts"].toarray()
+    mean, variance = counts.mean(axis=0), counts.var(axis=0)
+    assert np.median(variance / mean) > 1.2
+
+
+def test_the_first_components_span_the_plane():
+    adata = sj.datasets.simulated(1000)
+    sc.pp.normalize_total(adata)
+    sc.pp.log1p(adata)
+    sc.pp.pca(adata, n_comps=2)
+    latent = adata.obsm["X_latent"]
+    design = np.column_stack([adata.obsm["X_pca"], np.ones(1000)])
+    fitted = design @ np.linalg.lstsq(design, latent, rcond=None)[0]
+    assert 1 - ((latent - fitted) ** 2).sum() / ((latent - latent.mean(axis=0)) ** 2).sum() > 0.9
+
+
+def test_same_seed_same_cells():
+    one, same, other = (sj.datasets.simulated(100, random_state=seed) for seed in (1, 1, 2))
+    assert (one.X != same.X).nnz == 0
+    assert (one.X != other.X).nnz > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"n_fates": 5}, "n_fates=5"),
+        ({"times": (0,)}, "increasing from 0"),
+        ({"times": (0, 2, 1)}, "increasing from 0"),
+        ({"n_cells": 3}, "n_cells=3"),
+        ({"n_genes": 0}, "n_genes=0"),
+    ],
+)
+def test_bad_sizes_are_named(options, said):
+    with pytest.raises(ValueError) as error:
+        sj.datasets.simulated(**options)
+    assert said in str(error.value)
