@@ -51,9 +51,7 @@ def test_the_core_knows_nothing_of_anndata_plots_or_the_rest_of_the_package(path
 def test_files_stay_small_and_run_no_code_from_data(path):
     text = path.read_text()
     assert len(text.splitlines()) <= 300
-    assert not re.search(
-        r"\bpickle\b(?!\.\"\"\")|\beval\(|\bexec\(|allow_pickle|jax\.config", text.replace("No pickle", "")
-    )
+    assert not re.search(r"import pickle|\beval\(|\bexec\(|allow_pickle|jax\.config", text)
 
 
 def test_importing_sets_nothing_up():
