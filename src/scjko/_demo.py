@@ -106,7 +106,7 @@ def _heights(adata: AnnData, size: int = 120) -> tuple[tuple[NDArray[np.float64]
     points = np.tile(x.mean(axis=0), (size * size, 1))
     points[:, :2] = np.stack([axis.ravel() for axis in grid], axis=1)
     # A potential means nothing where there are no cells: keep what has ten of them within reach.
-    tenth = cKDTree(x[:, :2]).query(points[:, :2], k=[10])[0].ravel()
+    tenth = np.ravel(cKDTree(x[:, :2]).query(points[:, :2], k=[10])[0])
     heights = [np.where(tenth < 1.8, energy.potential(points, day), np.nan) for day in energy.times]
     return grid, [height.reshape(size, size) for height in heights]
 
