@@ -43,6 +43,14 @@ def fitted(_fitted: AnnData) -> AnnData:
 
 
 @pytest.fixture
+def mixed_ranks():
+    """Arrays of mixed rank are allowed: OTT has them."""
+    jax.config.update("jax_numpy_rank_promotion", "allow")
+    yield
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 

@@ -27,3 +27,15 @@ def test_an_unknown_command_lists_the_commands(capsys):
         main(["fly"])
     assert stop.value.code == 2
     assert "demo" in capsys.readouterr().err
+
+
+def test_what_cannot_be_done_is_said_without_a_traceback(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    for arguments, said in (
+        (["demo", "--n-cells", "3"], "at least 100 cells"),
+        (["demo", "-o", str(tmp_path / "file")], "cannot write to"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 2
+        assert said in capsys.readouterr().err

@@ -20,7 +20,8 @@ from scjko._times import read_label, read_time, read_times
         ("day 6", 6, "day"),
         ("Day6", 6, "day"),
         ("day_6", 6, "day"),
-        ("day-6", 6, "day"),
+        ("day-6", 6, "day-"),
+        ("Day_-6", -6, "day"),
         ("day -6", -6, "day"),
         ("6.5h", 6.5, "h"),
         ("6 hours", 6, "hour"),
@@ -34,7 +35,7 @@ def test_labels_are_read_with_their_unit(label, number, unit):
     assert read_label(label) == (number, unit)
 
 
-@pytest.mark.parametrize("label", ["stem", "", "12_batch2", "rep1_day2", "3/4"])
+@pytest.mark.parametrize("label", ["stem", "", "12_batch2", "rep1_day2", "3/4", "12_15", "nan", "inf"])
 def test_labels_without_one_clear_number_are_not_guessed(label):
     assert read_label(label) is None
 
@@ -79,6 +80,7 @@ def test_time_values_are_taken_at_their_word():
     [
         (["stem", "2"], None, "'stem'"),
         (["E8.5", "P0"], None, "mixes units ('e', 'p')"),
+        (["D-1", "D0", "D1"], None, "mixes units ('d', 'd-')"),
         ([0.0, np.nan], None, "missing (NaN) for 1 of 2 cells"),
         (["0", None], None, "missing"),
         ([0.0, np.inf], None, "infinite"),
@@ -95,10 +97,15 @@ def test_unreadable_times_are_named(values, time_values, said):
     assert said in str(error.value)
 
 
-def test_a_single_time_is_a_number_or_a_label():
-    assert read_time("time", np.float32(2.5)) == 2.5
-    assert read_time("time", "day 3") == 3
-    assert read_time("time", "late", {"late": 7}) == 7
-    for bad in ("late", float("nan"), None):
+def test_narrow_floats_are_the_numbers_they_were_written_as():
+    np.testing.assert_array_equal(read_times(pd.Series([0.9, 0.1], dtype=np.float32, name="day")), [0.9, 0.1])
+
+
+def test_a_single_time_is_a_number_or_a_label_of_the_column():
+    column = pd.Series(["day 3", "day 4"], name="day")
+    assert read_time("time", np.float32(2.5), column) == 2.5
+    assert read_time("time", "day 3", column) == 3
+    assert read_time("time", "late", pd.Series(["late"], name="day"), {"late": 7}) == 7
+    for bad in ("late", float("nan"), None, "3h", "day 5"):
         with pytest.raises(ValueError, match="time="):
-            read_time("time", bad)
+            read_time("time", bad, column)

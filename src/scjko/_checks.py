@@ -7,6 +7,9 @@ from collections.abc import Hashable, Iterable
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+from anndata import AnnData
+
 
 def check_option(name: str, value: Any, options: Iterable[Any]) -> None:
     """Raise unless ``value`` is one of ``options``; the message lists them."""
@@ -34,7 +37,27 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
-def check_key(key: Any) -> None:
-    """Raise unless ``key`` can name a field in a file."""
-    if not isinstance(key, str) or not key or "/" in key:
-        raise ValueError(f"key_added={key!r} must be a name without '/', which h5ad and zarr files reserve.")
+def check_name(name: str, value: Any) -> None:
+    """Raise unless ``value`` is text, as keys of an AnnData are."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be the name of a field, as text, not {value!r}.")
+
+
+def check_bool(name: str, value: Any) -> bool:
+    """``value``, if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, not {value!r}.")
+    return bool(value)
+
+
+def check_list(name: str, value: Any) -> tuple[Any, ...]:
+    """``value`` as a tuple, if it is a list of things."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a list, not {value!r}.")
+    return tuple(value)
+
+
+def check_adata(adata: Any) -> None:
+    """Raise unless ``adata`` is one."""
+    if not isinstance(adata, AnnData):
+        raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}.")

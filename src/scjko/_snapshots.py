@@ -12,7 +12,7 @@ from anndata import AnnData
 from numpy.typing import NDArray
 
 from . import _keys
-from ._checks import check_integer
+from ._checks import check_integer, check_name
 from ._times import read_times
 
 
@@ -32,11 +32,18 @@ class Snapshots:
     """The number of cells in each snapshot."""
     rows: NDArray[np.int64]
     """The row in the AnnData of each cell here."""
+    cell_weights: NDArray[np.float64]
+    """The weight of each cell, one in all for each snapshot."""
 
     @property
     def points(self) -> list[NDArray[np.float64]]:
         """The coordinates of each snapshot."""
         return np.split(self.coordinates, np.cumsum(self.sizes)[:-1])
+
+    @property
+    def weights(self) -> list[NDArray[np.float64]]:
+        """The weights of the cells of each snapshot."""
+        return np.split(self.cell_weights, np.cumsum(self.sizes)[:-1])
 
     @property
     def cell_times(self) -> NDArray[np.float64]:
@@ -50,11 +57,20 @@ class Snapshots:
         return placed
 
 
-def collect(coordinates: NDArray[np.floating], cell_times: NDArray[np.float64]) -> Snapshots:
-    """Snapshots of cells with these coordinates and times."""
-    rows = np.lexsort((*coordinates.T[::-1], cell_times))
+def collect(
+    coordinates: NDArray[np.floating],
+    cell_times: NDArray[np.float64],
+    cell_weights: NDArray[np.float64] | None = None,
+) -> Snapshots:
+    """Snapshots of cells with these coordinates, times and weights (equal ones by default)."""
+    cell_weights = np.ones(len(cell_times)) if cell_weights is None else cell_weights
+    rows = np.lexsort((cell_weights, *coordinates.T[::-1], cell_times))
     times, sizes = np.unique(cell_times, return_counts=True)
-    return Snapshots(coordinates[rows].astype(np.float64), times, sizes, rows)
+    weights = cell_weights[rows]
+    total = np.add.reduceat(weights, np.cumsum(sizes) - sizes)
+    return Snapshots(
+        coordinates[rows].astype(np.float64), times, sizes, rows, weights / np.repeat(np.maximum(total, 1e-300), sizes)
+    )
 
 
 def check_snapshots(snapshots: Snapshots, time_key: str) -> None:
@@ -70,17 +86,50 @@ def check_snapshots(snapshots: Snapshots, time_key: str) -> None:
             f"Time point {lonely:g} of obs[{time_key!r}] has one cell; a snapshot needs at least two. "
             "Drop that time point or pool it with a neighbour."
         )
+    gaps = np.diff(snapshots.times)
+    if gaps.min() < 1e-6 * (snapshots.times[-1] - snapshots.times[0]):
+        k = int(np.argmin(gaps))
+        raise ValueError(
+            f"Time points {snapshots.times[k]} and {snapshots.times[k + 1]} of obs[{time_key!r}] are too close to be "
+            "told apart; round the column."
+        )
+    for time, weights in zip(snapshots.times, snapshots.weights, strict=True):
+        if np.sum(weights > 0) < 2:
+            raise ValueError(f"Time point {time:g} of obs[{time_key!r}] has fewer than two cells of any weight.")
+
+
+def cell_weights(adata: AnnData, weight_key: str | None) -> NDArray[np.float64] | None:
+    """The weight of every cell, read from ``obs[weight_key]``; None if none is named."""
+    if weight_key is None:
+        return None
+    column = obs_column(adata, "weight_key", weight_key)
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        raise ValueError(f"obs[{weight_key!r}] is of type {column.dtype}; weights must be numbers.")
+    weights = column.to_numpy(dtype=np.float64)
+    bad = ~np.isfinite(weights) | (weights < 0)
+    if bad.any():
+        raise ValueError(
+            f"obs[{weight_key!r}] has negative, NaN or infinite weights for {bad.sum()} of {len(weights)} cells, the "
+            f"first is row {np.argmax(bad)}; weights are finite and not below 0."
+        )
+    return weights
+
+
+def obs_column(adata: AnnData, argument: str, name: str) -> pd.Series:
+    """The column of ``obs`` that an argument names."""
+    check_name(argument, name)
+    if name not in adata.obs.columns:
+        columns = ", ".join(map(repr, adata.obs.columns)) or "no columns at all"
+        raise KeyError(f"No {argument}={name!r} in adata.obs, which has {columns}.")
+    column = adata.obs[name]
+    if isinstance(column, pd.DataFrame):
+        raise ValueError(f"adata.obs has more than one column named {name!r}; rename or drop the others.")
+    return column
 
 
 def cell_times(adata: AnnData, time_key: str, time_values: Mapping[Any, float] | None = None) -> NDArray[np.float64]:
     """The time of every cell, read from ``obs[time_key]``."""
-    if time_key not in adata.obs.columns:
-        columns = ", ".join(map(repr, adata.obs.columns)) or "no columns at all"
-        raise KeyError(f"No time_key={time_key!r} in adata.obs, which has {columns}.")
-    column = adata.obs[time_key]
-    if isinstance(column, pd.DataFrame):
-        raise ValueError(f"adata.obs has more than one column named {time_key!r}; rename or drop the others.")
-    return read_times(column, time_values)
+    return read_times(obs_column(adata, "time_key", time_key), time_values)
 
 
 def representation(adata: AnnData, use_rep: str | None, n_pcs: int | None) -> tuple[str, NDArray[np.floating]]:
@@ -111,6 +160,7 @@ def representation(adata: AnnData, use_rep: str | None, n_pcs: int | None) -> tu
 def _choose(adata: AnnData, use_rep: str | None) -> str:
     there = ", ".join(map(repr, adata.obsm)) or "nothing"
     if use_rep is not None:
+        check_name("use_rep", use_rep)
         if use_rep not in adata.obsm:
             raise KeyError(f"No use_rep={use_rep!r} in adata.obsm, which has {there}.")
         return use_rep
@@ -145,8 +195,9 @@ class Whitening:
         """The whitening that gives these coordinates mean zero and variance one; constant components are centred."""
         # Sorted sums do not depend on the order of cells.
         ordered = np.sort(coordinates.astype(np.float64), axis=0)
-        std = ordered.std(axis=0)
-        return cls(ordered.mean(axis=0), np.where(std > 0, std, 1.0))
+        mean, std = ordered.mean(axis=0), ordered.std(axis=0)
+        constant = std <= 1e-12 * np.abs(mean)  # up to rounding
+        return cls(np.where(constant, ordered[0], mean), np.where(constant, 1.0, std))
 
     def __call__(self, coordinates: NDArray[np.floating]) -> NDArray[np.floating]:
         return ((coordinates - self.mean) / self.std).astype(coordinates.dtype)

@@ -10,16 +10,35 @@ from typing import Any
 import numpy as np
 from anndata import AnnData, ImplicitModificationWarning
 
+from ._checks import check_adata, check_name
 from ._keys import Keys
 from ._snapshots import Whitening
+from ._times import by_text
+from .core.density import Mixture
 from .core.energies import Energy
+from .core.interactions import Population
 from .core.intervals import Intervals
-from .core.models import NeuralPotential
+from .core.models import LinearPotential, NeuralPotential
+from .core.problem import TERMS
+
+#: What ``uns[key]`` of a fit always has.
+FIELDS = ("params", "times", "weights", "scaling", "version")
+
+
+def check_free(adata: AnnData, key: str, use_rep: str) -> None:
+    """Raise if a fit stored under ``key`` would overwrite something that is not an earlier fit."""
+    if not isinstance(key, str) or not key or "/" in key:
+        raise ValueError(f"key_added={key!r} must be a name without '/', which h5ad and zarr files reserve.")
+    held = adata.uns.get(key)
+    foreign = held is not None and not (isinstance(held, Mapping) and all(name in held for name in FIELDS))
+    if foreign or Keys(key).coordinates == use_rep:
+        where = f"adata.uns[{key!r}]" if foreign else f"adata.obsm[{use_rep!r}], which is fitted"
+        raise ValueError(f"key_added={key!r} would overwrite {where}; choose another name.")
 
 
 def energy_to_uns(energy: Energy) -> dict[str, Any]:
     """The entries of ``uns[key]`` from which :func:`energy_from_uns` rebuilds ``energy``, next to ``params``."""
-    return {
+    stored = {
         "times": energy.times,
         "weights": _copied(energy.weights),
         "scaling": {
@@ -29,35 +48,71 @@ def energy_to_uns(energy: Energy) -> dict[str, Any]:
             "offsets": energy.offsets,
         },
     }
+    # One entry for each snapshot, by its number: lists of arrays of different length cannot be written to files.
+    for name in ("populations", "mixtures"):
+        if getattr(energy, name):
+            stored[name] = {str(k): _fields(part) for k, part in enumerate(getattr(energy, name))}
+    for name, model in (("potential", energy.model), ("interaction", energy.interaction_model)):
+        if isinstance(model, LinearPotential):
+            stored["weights"][name]["exponents"] = np.array(model.exponents, dtype=np.int64).reshape(-1, energy.n_dims)
+    return stored
 
 
 def energy_from_uns(stored: Mapping[str, Any]) -> Energy:
     """The energy kept in ``uns[key]``."""
-    params, scaling = stored["params"], stored["scaling"]
+    params, scaling, weights = stored["params"], stored["scaling"], _copied(stored["weights"])
+    models = {name: _model(params, weights[name]) for name in ("potential", "interaction") if name in weights}
+    # Terms in the order of the fit: files sort them by name.
+    weights = {term: weights[term] for term in TERMS if term in weights}
     return Energy(
-        model=NeuralPotential(tuple(int(width) for width in np.atleast_1d(params["layers"]))),
-        weights=_copied(stored["weights"]),
+        model=models["potential"],
+        weights=weights,
         intervals=Intervals(np.asarray(stored["times"], np.float64), str(params["time_label"])),
         scheme=str(params["scheme"]),
-        time_varying=bool(params["time_varying"]),
+        mixing=mixing(str(params["parametrization"]), params["time_varying"]),
         center=np.asarray(scaling["center"], np.float64),
         length=float(scaling["length"]),
         speed=float(scaling["speed"]),
         offsets=np.asarray(scaling["offsets"], np.float64),
+        interaction_model=models.get("interaction"),
+        populations=tuple(_parts(Population, stored.get("populations", {}))),
+        mixtures=tuple(_parts(Mixture, stored.get("mixtures", {}))),
     )
+
+
+def _model(params: Mapping[str, Any], weights: dict[str, Any]) -> NeuralPotential | LinearPotential:
+    if params["parametrization"] == "neural":
+        return NeuralPotential(tuple(int(width) for width in np.atleast_1d(params["layers"])))
+    return LinearPotential(tuple(tuple(int(power) for power in powers) for powers in weights.pop("exponents")))
+
+
+def _fields(part: Population | Mixture) -> dict[str, Any]:
+    return part._asdict() if isinstance(part, Population) else dict(vars(part))
+
+
+def _parts(kind: Any, stored: Mapping[str, Any]) -> list[Any]:
+    return [kind(**{n: np.asarray(v) for n, v in stored[str(k)].items()}) for k in range(len(stored))]
+
+
+def mixing(parametrization: str, time_varying: Any) -> str:
+    """How the potential varies in time, as the core calls it."""
+    if isinstance(time_varying, str):
+        return time_varying
+    if not time_varying:
+        return "constant"
+    return "label" if parametrization == "neural" else "interval"
 
 
 def recorded(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of a call as h5ad and zarr take them: no None, no tuples, no keys that are not names."""
-    kept = {name: value for name, value in params.items() if value is not None}
+    kept = {name: value for name, value in params.items() if value is not None and name != "couplings"}
+    if params.get("couplings") is not None:
+        kept["coupling"] = "ready-made"
     for name in ("terms", "layers"):
         kept[name] = np.array([kept[name]] if isinstance(kept[name], str) else list(kept[name]))
     if "time_values" in kept:
-        told = kept["time_values"]
-        kept["time_values"] = {
-            "labels": np.array([str(label) for label in told]),
-            "times": np.array(list(told.values()), np.float64),
-        }
+        labels, times = zip(*by_text(kept["time_values"]).items(), strict=True)
+        kept["time_values"] = {"labels": np.array(labels), "times": np.array(times)}
     return kept
 
 
@@ -77,11 +132,12 @@ def whitening_from_uns(stored: Mapping[str, Any]) -> Whitening | None:
 
 def fitted(adata: AnnData, key: str) -> Mapping[str, Any]:
     """``uns[key]``, if it holds a fit."""
+    check_adata(adata)
+    check_name("key", key)
     if key not in adata.uns:
         raise KeyError(f"No fitted energy at adata.uns[{key!r}]; run sj.tl.fit_energy(adata, ..., key_added={key!r}).")
     stored = adata.uns[key]
-    needed = ("params", "times", "weights", "scaling", "version")
-    missing = [name for name in needed if not isinstance(stored, Mapping) or name not in stored]
+    missing = [name for name in FIELDS if not isinstance(stored, Mapping) or name not in stored]
     if missing:
         raise ValueError(
             f"adata.uns[{key!r}] is not a fitted energy: it lacks {', '.join(missing)}. Something else was stored "
@@ -91,10 +147,11 @@ def fitted(adata: AnnData, key: str) -> Mapping[str, Any]:
 
 
 def _copied(tree: Any) -> Any:
-    """A nested mapping of arrays as plain dicts of float32 arrays of its own."""
+    """A nested mapping of arrays as plain dicts of arrays of its own, float32 or whole numbers."""
     if isinstance(tree, Mapping):
         return {str(name): _copied(branch) for name, branch in tree.items()}
-    return np.array(tree, dtype=np.float32)
+    values = np.array(tree)
+    return values if np.issubdtype(values.dtype, np.integer) else values.astype(np.float32)
 
 
 def write_fit(adata: AnnData, keys: Keys, *, obs: Mapping[str, Any], obsm: Mapping[str, Any], uns: Any) -> None:

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from ._logging import logger
 
-_NUMBER = r"\d+(?:\.\d+)?"
+_NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
+_PLAIN = re.compile(rf"\s*[+-]?(?:{_NUMBER}|\.\d+)\s*")
 # A word before, a number or a range of two, a unit behind: "day 6", "6.5h", "Day 00-03", "E8.5", "day -1".
 _LABEL = re.compile(
-    rf"\s*(?P<before>[A-Za-z]*)(?:_|-(?=\d)|\s*)(?P<first>(?<!\d)-?{_NUMBER})"
-    rf"(?:\s*(?:-|–|to)\s*(?P<last>{_NUMBER}))?(?P<after>\D*)"
+    r"\s*(?P<before>[A-Za-z]*)(?P<dash>-(?=\d))?[_\s]*(?P<first>-?\d+(?:\.\d+)?)"
+    r"(?:\s*(?:-|–|to)\s*(?P<last>\d+(?:\.\d+)?))?(?P<after>\D*)"
 )
 
 
@@ -40,8 +41,12 @@ def read_times(column: pd.Series, time_values: Mapping[Any, float] | None = None
             f"obs[{column.name!r}] is of type {column.dtype}, which does not read as a number; "
             "give a numeric column, or say the times with time_values={label: number}."
         )
+    if pd.api.types.is_complex_dtype(column.dtype):
+        raise ValueError(f"obs[{column.name!r}] is complex; times are real numbers.")
     if pd.api.types.is_numeric_dtype(column.dtype):
-        times = column.to_numpy(dtype=np.float64)
+        # Through text, so that 0.9 kept as float32 is 0.9 and not 0.89999998.
+        narrow = column.dtype in (np.float16, np.float32)
+        times = (column.astype(str) if narrow else column).to_numpy(dtype=np.float64)
     else:
         times = _read_labels(column)
     if not np.isfinite(times).all():
@@ -50,35 +55,33 @@ def read_times(column: pd.Series, time_values: Mapping[Any, float] | None = None
     return times
 
 
-def read_time(name: str, value: Any, time_values: Mapping[Any, float] | None = None) -> float:
-    """One time that a user hands in as argument ``name``: a number, or a label as it stands in the time column."""
+def read_time(name: str, value: Any, column: pd.Series, time_values: Mapping[Any, float] | None = None) -> float:
+    """One time that a user hands in as argument ``name``: a number, or a label of the time column."""
     if isinstance(value, Real) and not isinstance(value, bool):
-        time = float(value)
-    else:
-        told = _by_text(time_values or {})
-        found = read_label(str(value))
-        if str(value) not in told and found is None:
-            raise ValueError(f"{name}={value!r} does not read as a time; give a number.")
-        time = told[str(value)] if found is None else told.get(str(value), found[0])
-    if not np.isfinite(time):
-        raise ValueError(f"{name}={value!r} is not finite.")
-    return time
+        if not np.isfinite(float(value)):
+            raise ValueError(f"{name}={value!r} is not finite.")
+        return float(value)
+    rows = column[[_text(label) == _text(value) for label in column]]
+    if len(rows):
+        return float(read_times(rows.iloc[:1], time_values)[0])
+    if _text(value) in by_text(time_values or {}):
+        return by_text(time_values or {})[_text(value)]
+    raise ValueError(f"{name}={value!r} is neither a number nor a label in obs[{column.name!r}].")
 
 
 def read_label(label: str) -> tuple[float, str] | None:
     """The number in a time label (of a range its midpoint) and the unit around it; None if there is none to read."""
-    try:
+    if _PLAIN.fullmatch(label):  # not float(), which takes "12_15" for 1215
         return float(label), ""
-    except ValueError:
-        pass
     match = _LABEL.fullmatch(label)
     if match is None:
         return None
     first = float(match["first"])
     number = first if match["last"] is None else (first + float(match["last"])) / 2
     # "day", "Days" and "day_" are one unit; "E" and "P", "h" and "d" are not.
-    unit = " ".join(part.strip(" _.").lower().rstrip("s") for part in (match["before"], match["after"]))
-    return number, unit.strip()
+    unit = " ".join(part.strip(" _.").lower().rstrip("s") for part in (match["before"], match["after"])).strip()
+    # "day-1" may be day 1 or the day before day 0: only where all labels are written like that is it the former.
+    return number, unit + (match["dash"] or "" if match["before"] else "")
 
 
 def _check_present(column: pd.Series) -> None:
@@ -90,22 +93,29 @@ def _check_present(column: pd.Series) -> None:
         )
 
 
-def _by_text(time_values: Mapping[Any, float]) -> dict[str, float]:
-    """``time_values`` by the text of the label, so that 1 and "1" are one label wherever it was stored."""
+def by_text(time_values: Mapping[Any, float]) -> dict[str, float]:
+    """``time_values`` by the text of the label, which is how files keep it."""
+    if not isinstance(time_values, Mapping | pd.Series):
+        raise TypeError(f"time_values must be a mapping {{label: number}}, not {type(time_values).__name__}.")
     told: dict[str, float] = {}
     for label, value in time_values.items():
         if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
             raise ValueError(f"time_values[{label!r}]={value!r} is not a finite number.")
-        told[str(label)] = float(value)
+        told[_text(label)] = float(value)
     return told
 
 
+def _text(label: Any) -> str:
+    """A label as text; 1, 1.0 and "1" are the same label."""
+    return f"{label:g}" if isinstance(label, Real) else str(label)
+
+
 def _look_up(column: pd.Series, time_values: Mapping[Any, float]) -> NDArray[np.float64]:
-    told = _by_text(time_values)
-    unknown = [label for label in pd.unique(column.astype(object)) if str(label) not in told]
+    told = by_text(time_values)
+    unknown = [label for label in pd.unique(column.astype(object)) if _text(label) not in told]
     if unknown:
         raise ValueError(f"time_values says nothing of {_shown(unknown)}, which obs[{column.name!r}] holds.")
-    return np.array([told[str(label)] for label in column], dtype=np.float64)
+    return np.array([told[_text(label)] for label in column], dtype=np.float64)
 
 
 def _read_labels(column: pd.Series) -> NDArray[np.float64]:

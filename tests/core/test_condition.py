@@ -11,16 +11,16 @@ from scjko.core.couplings import exact
 
 
 def pairwise_loss(points, couplings, gaps, scheme, slope):
-    """Σ_k ∫‖∇J(z) + (y − x)/Δ_k‖² dγ_k, pair by pair, as it is written."""
+    """Σ_k ∫‖Δ_k (∇J(z) + (y − x)/Δ_k)‖² dγ_k, pair by pair, as it is written."""
     total = 0.0
     for k, coupling in enumerate(couplings):
         for i, j, weight in zip(coupling.source, coupling.target, coupling.weight, strict=True):
             x, y = points[k][i], points[k + 1][j]
             velocity = (y - x) / gaps[k]
             if scheme in ("explicit", "both"):
-                total += weight * np.sum((slope(x, k, 0) + velocity) ** 2)
+                total += weight * np.sum((gaps[k] * (slope(x, k, 0) + velocity)) ** 2)
             if scheme in ("implicit", "both"):
-                total += weight * np.sum((slope(y, k, 1) + velocity) ** 2)
+                total += weight * np.sum((gaps[k] * (slope(y, k, 1) + velocity)) ** 2)
     return total
 
 
@@ -33,7 +33,7 @@ def test_rows_per_cell_give_the_loss_of_all_pairs_up_to_a_constant(rng, scheme):
 
     def difference(slope_of):
         slopes = np.array([slope_of(z, k, end) for z, k, end in zip(rows.points, rows.interval, rows.end, strict=True)])
-        condensed = jax.jit(loss)(*(np.float32(a) for a in (slopes, rows.velocity, rows.weight)))
+        condensed = jax.jit(loss)(*(np.float32(a) for a in (slopes, rows.velocity, rows.importance)))
         return pairwise_loss(points, couplings, gaps, scheme, slope_of) - float(condensed)
 
     first = difference(lambda z, k, end: np.zeros(2))
@@ -59,3 +59,11 @@ def test_an_energy_that_explains_the_motion_has_no_loss():
     for scheme, y in (("explicit", (1 - a * gap) * x), ("implicit", x / (1 + a * gap))):
         rows = conditions([x, y], [exact(x, y)], np.array([gap]), scheme)
         np.testing.assert_allclose(a * rows.points + rows.velocity, 0, atol=1e-12)
+
+
+def test_two_independent_estimates_do_not_take_their_noise_for_residual(rng):
+    """E[r · r'] = ‖r‖², where E[r · r] = ‖r‖² + the variance of the estimate."""
+    velocity, weight = np.ones((20000, 2), np.float32), np.full(20000, 1 / 20000, np.float32)
+    slope, twin = (rng.normal(size=(20000, 2)).astype(np.float32) for _ in range(2))
+    assert float(loss(slope, velocity, weight)) == pytest.approx(4, abs=0.1)
+    assert float(loss(slope, velocity, weight, twin)) == pytest.approx(2, abs=0.1)

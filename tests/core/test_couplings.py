@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.spatial.distance import cdist
 
 from scjko.core import couplings
-from scjko.core.couplings import couple, exact
+from scjko.core.couplings import batched, couple, exact, sinkhorn
 
 
 def dense(coupling):
@@ -72,3 +75,67 @@ def test_an_unsolved_plan_is_an_error(rng, monkeypatch):
     monkeypatch.setattr(couplings, "MAX_ITERATIONS", 3)
     with pytest.warns(UserWarning, match="numItermax"), pytest.raises(RuntimeError, match="30 and 40 cells"):
         exact(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)))
+
+
+@pytest.mark.usefixtures("mixed_ranks")
+def test_weights_are_the_marginals(rng):
+    x, y = rng.normal(size=(20, 2)), rng.normal(size=(30, 2))
+    a, b = rng.uniform(size=20), rng.uniform(size=30)
+    a[3] = 0
+    for solve in (exact, partial(sinkhorn, epsilon=0.05)):
+        plan = dense(solve(x, y, a, b))
+        # Sinkhorn stops at a marginal error of 1e-3.
+        np.testing.assert_allclose(plan.sum(axis=1), a / a.sum(), atol=2e-3)
+        np.testing.assert_allclose(plan.sum(axis=0), b / b.sum(), atol=2e-3)
+
+
+def test_splitting_a_cell_splits_its_weight(rng):
+    x, y = rng.normal(size=(6, 2)), rng.normal(size=(9, 2))
+    split = exact(x[[0, 0, 1, 2, 3, 4, 5]], y, np.array([0.5, 0.5, 1, 1, 1, 1, 1.0]))
+    assert split.cost == pytest.approx(exact(x, y).cost, rel=1e-9)
+
+
+@pytest.mark.usefixtures("mixed_ranks")
+def test_sinkhorn_comes_close_to_exact_as_epsilon_falls(rng):
+    x, y = rng.normal(size=(40, 2)), rng.normal(size=(50, 2)) + 1
+    optimum = exact(x, y).cost
+    costs = [sinkhorn(x, y, epsilon=epsilon).cost for epsilon in (1.0, 0.1, 0.01)]
+    assert costs[0] > costs[1] > costs[2] > 0.999 * optimum
+    assert costs[2] < 1.05 * optimum
+
+
+@pytest.mark.usefixtures("mixed_ranks")
+def test_sinkhorn_that_does_not_converge_is_an_error(rng):
+    with pytest.raises(RuntimeError, match="larger epsilon"):
+        sinkhorn(rng.normal(size=(40, 2)), rng.normal(size=(50, 2)) + 3, epsilon=1e-6)
+
+
+def test_batches_cover_every_cell_and_sum_to_one(rng):
+    x, y = rng.normal(size=(50, 2)), rng.normal(size=(75, 2))
+    coupling = batched(x, y, size=20, random_state=0)
+    plan = dense(coupling)
+    assert plan.sum() == pytest.approx(1)
+    np.testing.assert_allclose(plan.sum(axis=1), 1 / 50, rtol=1e-9)
+    assert (plan.sum(axis=0) > 0).all()
+    assert exact(x, y).cost < coupling.cost
+    np.testing.assert_array_equal(dense(batched(x, y, size=20, random_state=0)), plan)
+    np.testing.assert_allclose(dense(batched(x, y, size=75)), dense(exact(x, y)), atol=1e-12)
+
+
+def test_an_interrupt_does_not_wait_for_solvers_at_work(rng):
+    started, release = threading.Event(), threading.Event()
+
+    def slow(*arguments):
+        started.set()
+        release.wait(30)
+        return exact(*arguments)
+
+    def interrupted(*arguments):
+        started.wait(30)
+        raise KeyboardInterrupt
+
+    solvers = iter([slow, interrupted])
+    with pytest.raises(KeyboardInterrupt):
+        couple([rng.normal(size=(5, 2))] * 3, solve=lambda *arguments: next(solvers)(*arguments))
+    assert not release.is_set()
+    release.set()

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import scjko as sj
-from scjko.core import energies
+from scjko.core import blocks, motion
 from scjko.core.energies import Energy
 from scjko.core.intervals import Intervals
 from scjko.core.models import NeuralPotential
 
 
 def make(rng, scheme="both", time_varying=True, n_dims=2):
-    n_labels = {True: 2 if scheme == "both" else 1, False: 0}[time_varying]
+    n_labels = 2 if scheme == "both" and time_varying else 1
     widths = (n_dims + n_labels, 6, 1)
     weights = {
         f"Dense_{i}": {
@@ -26,10 +26,10 @@ def make(rng, scheme="both", time_varying=True, n_dims=2):
     }
     return Energy(
         model=NeuralPotential((6,)),
-        weights=weights,
+        weights={"potential": weights},
         intervals=Intervals(np.array([0.0, 1.0, 3.0])),
         scheme=scheme,
-        time_varying=time_varying,
+        mixing="label" if time_varying else "constant",
         center=np.full(n_dims, 10.0),
         length=5.0,
         speed=0.2,
@@ -107,18 +107,28 @@ def test_a_simulation_is_a_chain_of_steps(rng, x):
     np.testing.assert_array_equal(path[2], energy.step(energy.step(x, 0, 1), 1, 3))
 
 
+def test_what_is_asked_for_on_the_way_does_not_change_a_simulation(rng, x):
+    """Times inside an interval lie on the straight line of its one step."""
+    energy = make(rng)
+    fine = energy.simulate(x, np.linspace(0, 5, 21))
+    coarse = energy.simulate(x, [0, 1, 3, 5])
+    np.testing.assert_allclose(fine[[0, 4, 12, 20]], coarse, rtol=1e-12)
+    np.testing.assert_allclose(fine[2], (coarse[0] + coarse[1]) / 2, rtol=1e-12)
+    np.testing.assert_allclose(energy.simulate(x, [3, 1, 0])[-1], energy.step(x, 3, 0), rtol=1e-12)
+
+
 def test_results_do_not_depend_on_the_block_a_point_is_in(rng, monkeypatch):
     energy = make(rng)
     x = rng.normal(10, 5, size=(150, 2))
     whole = energy.gradient(x, 0.5)
-    monkeypatch.setattr(energies, "BLOCKS", (64,))
+    monkeypatch.setattr(blocks, "BLOCKS", (64,))
     # One program for 512 rows and one for 64 round differently in the last bits of float32.
     np.testing.assert_allclose(energy.gradient(x, 0.5), whole, rtol=1e-5)
     assert energy.gradient(np.empty((0, 2)), 0.5).shape == (0, 2)
 
 
 def test_unsolved_steps_are_reported(rng, x, caplog, monkeypatch):
-    monkeypatch.setattr(energies, "proximal", lambda model, weights, z, c, rate: (z, np.arange(len(z)) % 2 == 0))
+    monkeypatch.setattr(motion, "proximal", lambda model, weights, z, c, rate: (z, np.arange(len(z)) % 2 == 0))
     energy = make(rng, "implicit")
     assert not energy.move(x, 0, 1).converged.all()
     energy.step(x, 0, 1)
@@ -137,6 +147,18 @@ def test_bad_questions_are_answered_by_errors(rng, x):
         energy.step(x, 0, 1, scheme="leapfrog")
     with pytest.raises(ValueError, match="first snapshot is at 0"):
         energy.step(x, -1, 1)
+    for bad in (np.nan, [1.0], "1", None):
+        with pytest.raises(ValueError, match="must be one finite time"):
+            energy.step(x, 0, bad)
+    with pytest.raises(ValueError, match="over 100 times"):
+        energy.step(x, 0, 1e9)
+    for times in ([], [0, np.nan], [0, 2, 1]):
+        with pytest.raises(ValueError, match="times must"):
+            energy.simulate(x, times)
+    with pytest.raises(ValueError, match="no beta.*'internal' among the terms"):
+        energy.beta  # noqa: B018
+    with pytest.raises(ValueError, match="no interaction.*'interaction' among the terms"):
+        energy.interaction(x)
 
 
 def test_the_units_of_time_scale_only_the_velocity(adata):

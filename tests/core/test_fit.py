@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core import fit as fit_module
+from scjko.core import descent
 from scjko.core.couplings import couple
-from scjko.core.fit import Training, fit_neural, n_batches
+from scjko.core.descent import Training, n_batches
+from scjko.core.fit import fit
 from scjko.core.intervals import Intervals
 from scjko.core.metrics import emd
 
@@ -27,51 +28,47 @@ def contracting(rng, scheme, n=300, times=(0.0, 0.5, 1.5)):
 @pytest.mark.parametrize("scheme", ["explicit", "implicit"])
 def test_a_quadratic_potential_is_recovered(rng, scheme):
     points, intervals = contracting(rng, scheme)
-    fit = fit_neural(
-        points, couple(points), intervals, scheme=scheme, time_varying=False, training=Training(epochs=300)
-    )
+    fitted = fit(points, couple(points), intervals, scheme=scheme, mixing="constant", settings=Training(epochs=300))
     x = points[0]
     inside = np.linalg.norm(x, axis=1) < 2.5
-    slope = fit.energy.gradient(x, 0)
+    slope = fitted.energy.gradient(x, 0)
     # Forces of size up to one, by a network after 300 epochs.
     assert np.abs(slope - CURVATURE * x)[inside].max() < 0.03
-    value = fit.energy.potential(x, 0)
+    value = fitted.energy.potential(x, 0)
     expected = CURVATURE / 2 * np.sum(x**2, axis=1)
     assert np.abs((value - value.mean()) - (expected - expected.mean()))[inside].max() < 0.05
-    assert (fit.explained > 0.99).all()
-    assert fit.losses[-1] < 0.01 < fit.losses[0]
-    assert emd(fit.energy.step(x, 0.0, 0.5), points[1]) < 0.01
+    assert (fitted.explained > 0.99).all()
+    assert fitted.losses[-1] < 0.01 < fitted.losses[0]
+    assert emd(fitted.energy.step(x, 0.0, 0.5), points[1]) < 0.01
 
 
 def test_potentials_of_different_intervals_are_comparable(rng):
     """The mean potential falls over time as it does on the landscape itself, although every interval has its own."""
     points, intervals = contracting(rng, "implicit", times=(0.0, 0.5, 1.5, 2.5))
-    fit = fit_neural(points, couple(points), intervals, scheme="both", time_varying=True, training=Training(epochs=200))
-    fitted = [fit.energy.potential(p, t).mean() for p, t in zip(points, intervals.times, strict=True)]
+    fitted = fit(points, couple(points), intervals, scheme="both", mixing="label", settings=Training(epochs=200))
+    means = [fitted.energy.potential(p, t).mean() for p, t in zip(points, intervals.times, strict=True)]
     true = [CURVATURE / 2 * np.sum(p**2, axis=1).mean() for p in points]
-    assert fitted[0] == pytest.approx(0, abs=1e-6)
+    assert means[0] == pytest.approx(0, abs=1e-6)
     # Steps this long are first-order accurate only: a quarter of the whole fall.
-    np.testing.assert_allclose(np.array(fitted) - fitted[0], np.array(true) - true[0], atol=0.25 * (true[0] - true[-1]))
+    np.testing.assert_allclose(np.array(means) - means[0], np.array(true) - true[0], atol=0.25 * (true[0] - true[-1]))
 
 
 def test_snapshots_meet_at_the_same_mean_potential(rng):
     points, intervals = contracting(rng, "implicit", times=(0.0, 0.5, 1.5, 2.5))
     for scheme in ("both", "explicit"):
-        fit = fit_neural(
-            points, couple(points), intervals, scheme=scheme, time_varying=True, training=Training(epochs=5)
-        )
+        fitted = fit(points, couple(points), intervals, scheme=scheme, mixing="label", settings=Training(epochs=5))
         for k in (1, 2):
             n = len(points[k])
-            means = [
-                fit.energy.potential_at(points[k], np.full(n, interval), np.full(n, end)).mean()
+            met = [
+                fitted.energy.potential_at(points[k], np.full(n, interval), np.full(n, end)).mean()
                 for interval, end in ((k - 1, 1.0), (k, 0.0))
             ]
-            assert means[0] == pytest.approx(means[1], abs=1e-5)
+            assert met[0] == pytest.approx(met[1], abs=1e-5)
 
 
 def test_small_data_get_as_many_updates_as_large():
     for n_rows in (10, 330, 3000, 20000):
-        for scheme, updates in fit_module.UPDATES.items():
+        for scheme, updates in descent.UPDATES.items():
             training = Training().resolved(n_rows, scheme)
             assert updates <= training.epochs * n_batches(n_rows, training.batch_size) < 1.3 * updates + 80
     assert Training(epochs=7).resolved(1000, "both").epochs == 7
@@ -87,37 +84,37 @@ def test_padding_is_at_most_an_eighth():
 def test_a_second_fit_of_the_same_shape_is_not_compiled_again(rng):
     points, intervals = contracting(rng, "explicit")
     again, _ = contracting(rng, "explicit")
-    options = {"scheme": "both", "time_varying": True}
+    options = {"scheme": "both", "mixing": "label"}
     couplings = couple(points)
-    fit_neural(points, couplings, intervals, training=Training(epochs=10), **options)
-    compiled = fit_module._run_epochs._cache_size()
-    fit_neural(again, couple(again), intervals, training=Training(epochs=10, learning_rate=1e-3), **options)
-    assert fit_module._run_epochs._cache_size() == compiled
+    fit(points, couplings, intervals, settings=Training(epochs=10), **options)
+    compiled = descent._run_epochs._cache_size()
+    fit(again, couple(again), intervals, settings=Training(epochs=10, learning_rate=1e-3), **options)
+    assert descent._run_epochs._cache_size() == compiled
 
 
 def test_a_diverging_fit_is_an_error_that_names_the_setting(rng):
     points, intervals = contracting(rng, "explicit")
     with pytest.raises(FloatingPointError, match="learning_rate"):
-        fit_neural(
+        fit(
             points,
             couple(points),
             intervals,
             scheme="explicit",
-            time_varying=False,
-            training=Training(epochs=20, learning_rate=1e30),
+            mixing="constant",
+            settings=Training(epochs=20, learning_rate=1e30),
         )
 
 
 def test_progress_adds_up_to_one(rng):
     points, intervals = contracting(rng, "explicit")
     parts: list[float] = []
-    fit_neural(
+    fit(
         points,
         couple(points),
         intervals,
         scheme="explicit",
-        time_varying=False,
-        training=Training(epochs=21),
+        mixing="constant",
+        settings=Training(epochs=21),
         on_progress=parts.append,
     )
     assert sum(parts) == pytest.approx(1)
@@ -127,5 +124,5 @@ def test_progress_adds_up_to_one(rng):
 def test_cells_that_do_not_move_give_a_flat_potential(rng):
     x = rng.normal(size=(50, 2))
     points, intervals = [x, x[::-1]], Intervals(np.array([0.0, 1.0]))
-    fit = fit_neural(points, couple(points), intervals, scheme="both", time_varying=True, training=Training(epochs=200))
-    assert np.abs(fit.energy.gradient(x, 0)).max() < 0.02
+    fitted = fit(points, couple(points), intervals, scheme="both", mixing="label", settings=Training(epochs=200))
+    assert np.abs(fitted.energy.gradient(x, 0)).max() < 0.02

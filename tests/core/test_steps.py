@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import flax.linen as nn
+from dataclasses import dataclass
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,15 +15,17 @@ from scjko.core.steps import TOLERANCE, proximal
 NO_LABELS = np.zeros((200, 0), np.float32)
 
 
-class Quadratic(nn.Module):
-    def __call__(self, z, c):
+@dataclass(frozen=True)
+class Quadratic:
+    def value(self, weights, z, c):
         return 1.5 * jnp.sum(z * z)
 
 
-class DoubleWell(nn.Module):
+@dataclass(frozen=True)
+class DoubleWell:
     """Hilly enough that rate · V + ½‖w − z‖² is far from convex."""
 
-    def __call__(self, z, c):
+    def value(self, weights, z, c):
         return jnp.sum(z**4 - 8 * z**2)
 
 
@@ -70,3 +73,18 @@ def test_points_left_unsolved_are_flagged(rng, monkeypatch):
 def test_any_number_of_dimensions(rng, n_dims):
     z = rng.normal(size=(200, n_dims)).astype(np.float32)
     assert proximal(DoubleWell(), {}, z, NO_LABELS, np.float32(0.1)).converged.all()
+
+
+@dataclass(frozen=True)
+class Abyss:
+    """Falls without end."""
+
+    def value(self, weights, z, c):
+        return -jnp.sum(z**4)
+
+
+def test_cells_do_not_fall_out_of_the_picture(rng):
+    z = rng.normal(size=(200, 2)).astype(np.float32) + 3
+    solved = proximal(Abyss(), {}, z, NO_LABELS, np.float32(1.0))
+    assert not solved.converged.any()
+    assert np.linalg.norm(solved.points - z, axis=1).max() < steps.FARTHEST + steps.LONGEST_MOVE

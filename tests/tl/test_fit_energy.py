@@ -65,7 +65,8 @@ def test_every_parameter_is_recorded(adata):
     sj.tl.fit_energy(adata, "day", **QUICK)
     params = adata.uns["jko"]["params"]
     signature = inspect.signature(sj.tl.fit_energy).parameters
-    assert set(params) == set(signature) - {"adata", "progress", "copy", "time_values"}
+    given_nothing = {"time_values", "weight_key", "couplings", "degree", "n_centers"}
+    assert set(params) == set(signature) - {"adata", "progress", "copy", *given_nothing}
     assert params["use_rep"] == "X_pca"
     assert params["n_pcs"] == 10
     assert params["epochs"] == 3
@@ -282,10 +283,24 @@ BAD = {
     "no such representation": ({"use_rep": "X_umap"}, None, KeyError, ["use_rep='X_umap'", "'X_pca'"]),
     "unreadable time": ({"time_key": "fate2"}, lambda a: a.obs.insert(0, "fate2", "stem"), ValueError, ["'stem'"]),
     "unknown scheme": ({"scheme": "leapfrog"}, None, ValueError, ["'leapfrog'", "'both', 'explicit', 'implicit'"]),
-    "unknown coupling": ({"coupling": "closest"}, None, ValueError, ["'closest'", "'exact'"]),
+    "unknown coupling": ({"coupling": "closest"}, None, ValueError, ["'closest'", "'exact', 'batched', 'sinkhorn'"]),
     "unknown label": ({"time_label": "source"}, None, ValueError, ["'source'", "'interval', 'target'"]),
     "unknown term": ({"terms": ("gravity",)}, None, ValueError, ["'gravity'", "'potential'"]),
-    "unknown parametrization": ({"parametrization": "cubic"}, None, ValueError, ["'cubic'", "'neural'"]),
+    "unknown parametrization": ({"parametrization": "cubic"}, None, ValueError, ["'cubic'", "'neural', 'linear'"]),
+    "no potential": ({"terms": ("internal",)}, None, ValueError, ["('internal',)", "must have 'potential'"]),
+    "one term as text": ({"terms": "potential"}, None, TypeError, ["terms", "'potential'"]),
+    "layers as a number": ({"layers": 64}, None, TypeError, ["layers", "64"]),
+    "whiten as text": ({"whiten": "no"}, None, TypeError, ["whiten", "'no'"]),
+    "time varying as text": ({"time_varying": "no"}, None, ValueError, ["time_varying='no'"]),
+    "smooth network": ({"time_varying": "smooth"}, None, ValueError, ["time_varying='smooth'"]),
+    "negative epsilon": ({"epsilon": -0.1}, None, ValueError, ["epsilon=-0.1"]),
+    "negative ridge": ({"ridge": -1.0}, None, ValueError, ["ridge=-1.0"]),
+    "large batch": ({"coupling": "batched"}, None, ValueError, ["coupling_batch=1000", "cells at 0"]),
+    "no such weights": ({"weight_key": "mass"}, None, KeyError, ["weight_key='mass'"]),
+    "key of the data": ({"key_added": "pca"}, None, ValueError, ["key_added='pca'", "uns['pca']"]),
+    "list as key": ({"time_key": ["day"]}, None, TypeError, ["time_key", "['day']"]),
+    "almost equal times": ({}, with_day(lambda day: day.replace(1, 2 + 1e-9)), ValueError, ["too close", "'day'"]),
+    "list of time values": ({"time_values": [1, 2]}, None, TypeError, ["time_values", "list"]),
     "no epochs": ({"epochs": 0}, None, ValueError, ["epochs=0"]),
     "no layer": ({"layers": (64, 0)}, None, ValueError, ["layers=0"]),
     "negative rate": ({"learning_rate": -1.0}, None, ValueError, ["learning_rate=-1.0"]),
@@ -317,7 +332,7 @@ def test_something_else_than_anndata_is_named(adata):
         sj.tl.fit_energy(adata.obs, "day")
 
 
-@pytest.mark.parametrize("phase", ["representation", "_couple", "fit_neural", "_cell_fields", "write_fit"])
+@pytest.mark.parametrize("phase", ["representation", "_couple", "fit", "_cell_fields", "write_fit"])
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, MemoryError])
 def test_an_interrupt_in_any_phase_leaves_the_data_as_they_were(adata, monkeypatch, phase, fault):
     sj.tl.fit_energy(adata, "day", **QUICK)

@@ -36,7 +36,7 @@ def test_a_source_further_back_chains_steps(fitted):
     energy = sj.get.energy(fitted)
     x = fitted.obsm["X_jko"][fitted.obs["day"] == 0]
     predicted = sj.tl.predict(fitted, 4, source=0)
-    np.testing.assert_array_equal(predicted.obsm["X_jko"], energy.simulate(x, [0, 1, 2, 4])[-1])
+    np.testing.assert_array_equal(predicted.obsm["X_jko"], energy.step(x, 0, 4))
     back = sj.tl.predict(fitted, 2, source=7)
     assert set(back.obs["day"]) == {2} and set(back.obs["jko_source_time"]) == {7}
 
@@ -66,6 +66,19 @@ def test_cells_that_were_not_fitted_are_predicted(adata):
     whitening = train.uns["jko"]["whitening"]
     white = ((first - whitening["mean"]) / whitening["std"]).astype(np.float32)
     np.testing.assert_array_equal(predicted.obsm["X_jko"], sj.get.energy(train).step(white, 0, 1))
+
+
+def test_coordinates_of_another_fit_are_not_taken_for_these(adata):
+    train, test = adata[::2].copy(), adata[1::2].copy()
+    sj.tl.fit_energy(train, "day", 4, whiten=True, epochs=3, progress=False)
+    sj.tl.fit_energy(test, "day", 4, epochs=3, progress=False)
+    test.uns["jko"] = train.uns["jko"]
+    with pytest.raises(ValueError, match="of another fit"):
+        sj.tl.predict(test, 1)
+
+
+def test_a_time_up_to_rounding_is_that_time(fitted):
+    assert set(sj.tl.predict(fitted, 2 + 1e-12).obs["jko_source_time"]) == {1}
 
 
 def test_labels_name_times_too(adata):

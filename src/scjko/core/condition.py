@@ -6,8 +6,11 @@ every coupled pair (x, y) balances the slope of the energy against its displacem
 
     r = ∇J(z) + (y − x) / Δ_k = 0            (propositions 3.1 and 3.2 of "Learning diffusion at lightspeed")
 
-so the energy is learned by making Σ_k ∫ ‖r‖² dγ_k small. Where z stands is the scheme: at the target y (implicit, the
-JKO step itself), at the source x (explicit, its forward counterpart), or, fitted together, at both.
+    ∇J(z) = ∇V(z) + ∫ ∇U(z − z') dμ(z') + β ∇log ρ(z)
+
+with μ the snapshot that z belongs to and ρ its density. The energy is learned by making Σ_k ∫ ‖Δ_k r‖² dγ_k small.
+Where z stands is the scheme: at the target y (implicit, the JKO step itself), at the source x (explicit, its forward
+counterpart), or, fitted together, at both.
 
 z is one end of the pair, so ∇J(z) does not vary among the pairs that share it, and with v̄ the γ-mean of (y − x) / Δ_k
 over them
@@ -40,10 +43,15 @@ def residual(slope: jax.Array, velocity: jax.Array) -> jax.Array:
     return slope + velocity
 
 
-def loss(slope: jax.Array, velocity: jax.Array, weight: jax.Array) -> jax.Array:
-    """∫ ‖r‖² dμ over weighted points, up to the part that no energy can change."""
+def loss(slope: jax.Array, velocity: jax.Array, weight: jax.Array, twin: jax.Array | None = None) -> jax.Array:
+    """∫ ‖r‖² dμ over weighted points, up to the part that no energy can change.
+
+    If the slope is an estimate from a random sample, its noise would be taken for residual. ``twin``, an independent
+    estimate of the same slope, prevents that: the mean of r · r' is ‖r‖² without it.
+    """
     r = residual(slope, velocity)
-    return jnp.sum(weight * jnp.sum(r * r, axis=-1))
+    other = r if twin is None else residual(twin, velocity)
+    return jnp.sum(weight * jnp.sum(r * other, axis=-1))
 
 
 class Conditions(NamedTuple):
@@ -59,6 +67,18 @@ class Conditions(NamedTuple):
     """k, the interval."""
     end: Array
     """Where in the interval the point stands: 0 at x, its start, or 1 at y, its end."""
+    gap: Array
+    """Δ_k, the length of the interval."""
+
+    @property
+    def importance(self) -> Array:
+        """The weight of each residual in the loss: the mass of the point times Δ_k².
+
+        Residuals are velocities. Times Δ_k they are errors of a prediction, in units of the coordinates: so an interval
+        of an hour does not drown one of a day, whose velocities are as much smaller. If all intervals are of one
+        length, this changes nothing.
+        """
+        return self.weight * self.gap**2
 
 
 def conditions(points: Sequence[Array], couplings: Sequence[Coupling], gaps: Array, scheme: str) -> Conditions:
@@ -67,13 +87,13 @@ def conditions(points: Sequence[Array], couplings: Sequence[Coupling], gaps: Arr
     for k, (coupling, gap) in enumerate(zip(couplings, gaps, strict=True)):
         x, y = points[k], points[k + 1]
         if scheme in ("explicit", "both"):
-            rows.append(_rows(k, 0.0, x, (coupling.partners(y) - x) / gap, coupling.source_weight))
+            rows.append(_rows(k, 0.0, gap, x, (coupling.partners(y) - x) / gap, coupling.source_weight))
         if scheme in ("implicit", "both"):
             back = coupling.transposed
-            rows.append(_rows(k, 1.0, y, (y - back.partners(x)) / gap, back.source_weight))
+            rows.append(_rows(k, 1.0, gap, y, (y - back.partners(x)) / gap, back.source_weight))
     return Conditions(*(np.concatenate(column) for column in zip(*rows, strict=True)))
 
 
-def _rows(interval: int, end: float, z: Array, velocity: Array, weight: Array) -> Conditions:
+def _rows(interval: int, end: float, gap: float, z: Array, velocity: Array, weight: Array) -> Conditions:
     n = len(z)
-    return Conditions(z, velocity, weight, np.full(n, interval), np.full(n, end))
+    return Conditions(z, velocity, weight, np.full(n, interval), np.full(n, end), np.full(n, gap))

@@ -1,4 +1,4 @@
-"""Optimal couplings of consecutive snapshots, kept as sparse triples."""
+"""Couplings of consecutive snapshots, kept as sparse triples, and their solvers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import ot
@@ -14,6 +15,7 @@ from scipy.spatial.distance import cdist
 
 Array = NDArray[np.float64]
 
+SOLVERS = ("exact", "batched", "sinkhorn")
 #: POT stops after 10⁵ simplex iterations by default and returns an unsolved plan; 3000 × 3000 cells need more.
 MAX_ITERATIONS = 100_000_000
 
@@ -31,6 +33,15 @@ class Coupling:
     shape: tuple[int, int]
     cost: float
     """The mean squared distance travelled, ∫‖y − x‖² dγ."""
+
+    @classmethod
+    def of(
+        cls, source: NDArray[np.integer], target: NDArray[np.integer], weight: Array, x: Array, y: Array
+    ) -> Coupling:
+        """The coupling of snapshots ``x`` and ``y`` with these entries, their weights made to sum to one."""
+        weight = weight / weight.sum()
+        cost = float(weight @ np.sum((y[target] - x[source]) ** 2, axis=1))
+        return cls(source.astype(np.int32), target.astype(np.int32), weight, (len(x), len(y)), cost)
 
     @property
     def transposed(self) -> Coupling:
@@ -55,53 +66,106 @@ class Coupling:
         return np.where(has_mass[:, None], total / np.where(has_mass, mass, 1.0)[:, None], targets.mean(axis=0))
 
 
-def exact(x: Array, y: Array) -> Coupling:
-    """The optimal coupling of two uniformly weighted snapshots for the squared Euclidean cost, by linear programming.
+def uniform(x: Array) -> Array:
+    """Equal weights for every cell."""
+    return np.full(len(x), 1 / len(x))
 
-    Raises
-    ------
-    RuntimeError
-        If the solver did not reach the optimum.
+
+def exact(x: Array, y: Array, a: Array | None = None, b: Array | None = None) -> Coupling:
+    """The optimal coupling of two snapshots with weights ``a`` and ``b`` for the squared Euclidean cost.
+
+    By linear programming (POT). A plan that is not solved is a ``RuntimeError``.
     """
     # Not through x² − 2xy + y², which loses the distances of cells that are all far from the origin.
     cost = cdist(x, y, "sqeuclidean")
     # The solver's tolerances are absolute: hand it costs of order one whatever the units of the coordinates.
-    scale = cost.max() or 1.0
-    cost /= scale
-    a, b = np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y))
+    cost /= cost.max() or 1.0
+    a, b = (uniform(x) if a is None else a / a.sum()), (uniform(y) if b is None else b / b.sum())
     plan, log = ot.emd(a, b, cost, numItermax=MAX_ITERATIONS, log=True)
     if log["warning"] is not None:
         raise RuntimeError(
             f"The exact coupling of {len(x)} and {len(y)} cells was not solved ({log['warning']}); "
-            "check the representation for extreme values, or use fewer cells."
+            "check the representation for extreme values, or use coupling='batched'."
         )
     source, target = np.nonzero(plan)
-    weight = plan[source, target]
-    weight /= weight.sum()
-    distance = scale * float(weight @ cost[source, target])
-    return Coupling(source.astype(np.int32), target.astype(np.int32), weight, plan.shape, distance)
+    return Coupling.of(source, target, plan[source, target], x, y)
+
+
+def batched(
+    x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, size: int = 1000, random_state: int = 0
+) -> Coupling:
+    """Exact couplings of random batches of ``size`` cells of each snapshot, put together (the paper's scheme).
+
+    Both snapshots are split at random into the same number of batches, so that every cell takes part once; a batch
+    has the mass of its source cells.
+    """
+    a, b = (uniform(x) if a is None else a), (uniform(y) if b is None else b)
+    rng = np.random.default_rng(random_state)
+    n_batches = -(-max(len(x), len(y)) // size)
+    sources, targets = (np.array_split(rng.permutation(len(z)), n_batches) for z in (x, y))
+    parts = []
+    for i, j in zip(sources, targets, strict=True):
+        if a[i].sum() > 0 and b[j].sum() > 0:
+            part = exact(x[i], y[j], a[i], b[j])
+            parts.append((i[part.source], j[part.target], part.weight * a[i].sum()))
+    source, target, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Coupling.of(source, target, weight, x, y)
+
+
+def sinkhorn(x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, epsilon: float = 0.01) -> Coupling:
+    """The entropic coupling (OTT), its regularisation ``epsilon`` relative to the mean cost.
+
+    Entries below a millionth of the largest are dropped and the rest made to sum to one. A solver that does not
+    converge is a ``RuntimeError``.
+    """
+    import jax.numpy as jnp  # OTT takes a second to import, and few fits need it
+    from ott.geometry.geometry import Geometry
+    from ott.solvers import linear
+
+    cost = cdist(x, y, "sqeuclidean")
+    cost /= cost.mean() or 1.0
+    masses = [jnp.asarray(uniform(z) if w is None else w / w.sum(), jnp.float32) for z, w in ((x, a), (y, b))]
+    geometry = Geometry(cost_matrix=jnp.asarray(cost, jnp.float32), epsilon=epsilon)
+    solved = linear.solve(geometry, a=masses[0], b=masses[1], max_iterations=20_000)
+    plan = np.asarray(solved.matrix, dtype=np.float64)
+    if not bool(solved.converged) or not np.isfinite(plan).all():
+        raise RuntimeError(
+            f"The Sinkhorn coupling of {len(x)} and {len(y)} cells did not converge with epsilon={epsilon:g}; "
+            "use a larger epsilon, or coupling='exact'."
+        )
+    source, target = np.nonzero(plan > 1e-6 * plan.max())
+    return Coupling.of(source, target, plan[source, target], x, y)
+
+
+def solver(name: str, *, size: int, epsilon: float, random_state: int) -> Callable[..., Coupling]:
+    """The solver of this name with its settings."""
+    if name == "batched":
+        return partial(batched, size=size, random_state=random_state)
+    return partial(sinkhorn, epsilon=epsilon) if name == "sinkhorn" else exact
 
 
 def couple(
     points: Sequence[Array],
-    solver: Callable[[Array, Array], Coupling] = exact,
+    weights: Sequence[Array] | None = None,
+    solve: Callable[..., Coupling] = exact,
     on_solved: Callable[[], object] = lambda: None,
 ) -> list[Coupling]:
     """The couplings of consecutive snapshots, solved side by side on the cores there are.
 
     ``on_solved`` is called after each. POT releases the GIL, so threads suffice.
     """
+    weights = [uniform(x) for x in points] if weights is None else weights
     intervals = range(len(points) - 1)
     # Longest first, so that no core is left with the largest problem at the end.
     order = sorted(intervals, key=lambda k: -len(points[k]) * len(points[k + 1]))
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        futures = {pool.submit(solver, points[k], points[k + 1]): k for k in order}
-        try:
-            for future in as_completed(futures):
-                future.result()
-                on_solved()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    pool = ThreadPoolExecutor(os.cpu_count() or 1)
+    try:
+        futures = {pool.submit(solve, *points[k : k + 2], *weights[k : k + 2]): k for k in order}
+        for future in as_completed(futures):
+            future.result()
+            on_solved()
+    finally:
+        # Not waited for: after an interrupt a solver that is still at work must not keep the user waiting.
+        pool.shutdown(wait=False, cancel_futures=True)
     solved = {k: future.result() for future, k in futures.items()}
     return [solved[k] for k in intervals]

@@ -5,31 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import models
-from .condition import SCHEMES
-from .intervals import Intervals, Segment
-from .models import NeuralPotential, Weights
-from .steps import proximal
+from . import models, motion
+from .blocks import in_blocks
+from .density import Mixture, scores
+from .interactions import NO_LABEL, Population, interaction_gradients
+from .intervals import Intervals, conditioning
+from .models import Model, Weights
+from .motion import Step
 
 logger = logging.getLogger("scjko")
 
 Array = NDArray[np.float64]
-
-#: Points are evaluated in blocks padded to one of these sizes: memory is bounded whatever the number of cells, and few
-#: programs are compiled.
-BLOCKS = (64, 512, 4096)
-
-
-class Step(NamedTuple):
-    """Where cells went, and for which of them the step was solved."""
-
-    positions: Array
-    converged: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +32,23 @@ class Energy:
     by one speed, so that the network sees numbers of order one.
     """
 
-    model: NeuralPotential
+    model: Model
     weights: Weights
+    """The weights of each term: ``potential``, and ``interaction`` and ``internal`` where they were fitted."""
     intervals: Intervals
     scheme: str
-    time_varying: bool
+    mixing: str
+    """How the potential varies in time, see :func:`scjko.core.intervals.conditioning`."""
     center: Array
     length: float
     speed: float
     offsets: Array
     """The constant added to the potential at the start and the end of each interval (n_intervals, 2)."""
+    interaction_model: Model | None = None
+    populations: tuple[Population, ...] = ()
+    """Of each snapshot, the cells that others feel; empty without interaction."""
+    mixtures: tuple[Mixture, ...] = ()
+    """Of each snapshot, its density; empty without internal energy."""
 
     @property
     def times(self) -> Array:
@@ -61,6 +60,30 @@ class Energy:
         """The number of dimensions of the coordinates."""
         return len(self.center)
 
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms that were fitted."""
+        return tuple(self.weights)
+
+    @property
+    def beta(self) -> float:
+        """The strength β of the noise, in squared units of the coordinates per unit of time."""
+        self._need("internal", "beta")
+        return float(self.weights["internal"]["beta"]) * self.speed * self.length
+
+    def interaction(self, z: ArrayLike) -> Array:
+        """The interaction kernel U at differences ``z`` (n, d) of two cells, as an array (n,).
+
+        At no difference it is zero, and flat: a slope there would push all cells alike, and counts as potential.
+        """
+        points = np.vstack([np.zeros((1, self.n_dims)), self.points(z)])
+        value = self._kernel(models.potentials, points) * self.length * self.speed
+        return value[1:] - value[0] - points[1:] @ self._common_push
+
+    def interaction_gradient(self, z: ArrayLike) -> Array:
+        """∇U at differences ``z`` (n, d), as an array (n, d): minus the push that the second cell gives the first."""
+        return self._kernel(models.gradients, self.points(z)) * self.speed - self._common_push
+
     def potential(self, x: ArrayLike, t: ArrayLike) -> Array:
         """V at points ``x`` (n, d) and time ``t`` (a number, or one for each point), as an array (n,).
 
@@ -71,11 +94,14 @@ class Energy:
 
     def potential_at(self, x: ArrayLike, interval: NDArray[np.int64], end: Array) -> Array:
         """V as :meth:`potential` gives it, at a place in an interval: 0 its start, 1 its end."""
-        value = self._evaluate(models.potentials, self._points(x), interval, end) * self.length * self.speed
+        value = self._evaluate(models.potentials, self.points(x), interval, end) * self.length * self.speed
+        value += (self.points(x) - self.center) @ self._common_push
         return value + self.offsets[interval, 0] * (1 - end) + self.offsets[interval, 1] * end
 
     def gradient(self, x: ArrayLike, t: ArrayLike) -> Array:
-        """∇V at points ``x`` (n, d) and time ``t``, as an array (n, d); minus the velocity of the cells there.
+        """∇V at points ``x`` (n, d) and time ``t``, as an array (n, d).
+
+        Times outside the measured range are answered by the first or the last snapshot.
 
         The interval that starts at or contains ``t`` is used; at the last snapshot, the last interval from its end.
         """
@@ -83,20 +109,35 @@ class Energy:
 
     def gradient_at(self, x: ArrayLike, interval: NDArray[np.int64], end: Array) -> Array:
         """∇V as :meth:`gradient` gives it, at a place in an interval: 0 its start, 1 its end."""
-        return self._evaluate(models.gradients, self._points(x), interval, end) * self.speed
+        return self._evaluate(models.gradients, self.points(x), interval, end) * self.speed + self._common_push
+
+    def velocity(self, x: ArrayLike, t: ArrayLike) -> Array:
+        """−∇J at points ``x`` (n, d) and time ``t``: −∇V, and −∫∇U dμ − β∇log ρ where those terms were fitted.
+
+        The population μ and its density ρ are those of the nearer end of the interval.
+        """
+        return self.velocity_at(*self._place(x, t))
+
+    def velocity_at(self, x: ArrayLike, interval: NDArray[np.int64], end: Array) -> Array:
+        """−∇J as :meth:`velocity` gives it, at a place in an interval: 0 its start, 1 its end."""
+        slope = self.drift_at(self.points(x), interval, end)
+        if self.mixtures:
+            slope = slope + self.beta / self.length * self._score(self.points(x), interval, end)
+        return -slope
 
     def hessian(self, x: ArrayLike, t: ArrayLike) -> Array:
         """∇²V at points ``x`` (n, d) and time ``t``, as an array (n, d, d)."""
         return self._evaluate(models.hessians, *self._place(x, t)) * self.speed / self.length
 
-    def step(self, x: ArrayLike, t0: float, t1: float, *, scheme: str | None = None) -> Array:
+    def step(self, x: ArrayLike, t0: float, t1: float, *, scheme: str | None = None, random_state: int = 0) -> Array:
         """Cells at ``x`` (n, d) moved from time ``t0`` to ``t1``, as an array (n, d).
 
         One step is taken per interval crossed, by the scheme of the fit unless another is asked for. A time inside an
         interval is reached part of the way along the straight line of the whole step; beyond the last snapshot the
-        last interval's energy goes on; with ``t1 < t0`` the cells are moved back.
+        last interval's energy goes on; with ``t1 < t0`` the cells are moved back. An internal energy adds noise of size
+        √(2βΔ) to each step forward, drawn with ``random_state``.
         """
-        moved = self.move(x, t0, t1, scheme=scheme)
+        moved = self.move(x, t0, t1, scheme=scheme, random_state=random_state)
         failed = int((~moved.converged).sum())
         if failed:
             logger.warning(
@@ -109,71 +150,83 @@ class Energy:
             )
         return moved.positions
 
-    def move(self, x: ArrayLike, t0: float, t1: float, *, scheme: str | None = None) -> Step:
+    def move(self, x: ArrayLike, t0: float, t1: float, *, scheme: str | None = None, random_state: int = 0) -> Step:
         """As :meth:`step`, with a flag for each cell that says whether its steps were solved."""
-        scheme = self.scheme if scheme is None else scheme
-        if scheme not in SCHEMES:
-            raise ValueError(f"scheme={scheme!r} is not an option; choose one of {', '.join(map(repr, SCHEMES))}.")
-        x = self._points(x)
-        if t1 < t0 and self.scheme == "explicit":
-            raise ValueError(
-                f"A step back from {t0:g} to {t1:g} needs an energy that knows where cells came from; "
-                "fit with scheme='both' or 'implicit'."
-            )
-        step = Step(x, np.ones(len(x), dtype=bool))
-        for segment in self.intervals.segments(float(t0), float(t1)):
-            if scheme == "implicit" and t1 > t0:
-                moved = self._proximal_step(step.positions, segment)
-            else:
-                moved = self._straight_step(step.positions, segment)
-            step = Step(moved.positions, step.converged & moved.converged)
-        return step
+        return motion.move(self, self.points(x), t0, t1, scheme, random_state)
 
-    def simulate(self, x: ArrayLike, times: ArrayLike, *, scheme: str | None = None) -> Array:
-        """Cells at ``x`` (n, d) and ``times[0]``, followed through all ``times``: an array (n_times, n, d)."""
-        times = np.asarray(times, dtype=np.float64)
-        if times.ndim != 1 or len(times) == 0:
-            raise ValueError(f"times must be a list of at least one time, not {times!r}.")
-        path = [self._points(x)]
-        for t0, t1 in zip(times[:-1], times[1:], strict=True):
-            path.append(self.step(path[-1], float(t0), float(t1), scheme=scheme))
-        return np.stack(path)
+    def simulate(self, x: ArrayLike, times: ArrayLike, *, scheme: str | None = None, random_state: int = 0) -> Array:
+        """Cells at ``x`` (n, d) and ``times[0]``, followed through all ``times``: an array (n_times, n, d).
 
-    def _straight_step(self, x: Array, segment: Segment) -> Step:
-        """x − (t1 − t0) ∇V(x): forward from the start of an interval, or back from its end."""
-        slope = self.gradient_at(x, np.full(len(x), segment.interval), np.full(len(x), segment.end))
-        return Step(x - (segment.stop - segment.start) * slope, np.ones(len(x), dtype=bool))
-
-    def _proximal_step(self, x: Array, segment: Segment) -> Step:
-        """The JKO step over the whole interval, and as much of the way there as the segment covers."""
-        gap = self.intervals.gaps[segment.interval]
-        rate = np.float32(gap * self.speed / self.length)
-        z = self._inner(x)
-        interval, end = np.full(len(x), segment.interval), np.ones(len(x))
-        target, converged = self._blocks(
-            lambda *block: proximal(self.model, self.weights, *block, rate), z, self._labels(interval, end)
-        )
-        way = (segment.stop - segment.start) / gap
-        return Step(x + way * (target - z) * self.length, converged.astype(bool))
+        One step is taken per interval, whatever times are asked for; those inside an interval are read off on the way.
+        """
+        return motion.simulate(self, self.points(x), times, scheme, random_state)
 
     def _evaluate(self, function: Callable[..., Any], x: Array, interval: NDArray[np.int64], end: Array) -> Array:
-        (values,) = self._blocks(
-            lambda *block: (function(self.model, self.weights, *block),), self._inner(x), self._labels(interval, end)
+        weights = self.weights["potential"]
+        (values,) = in_blocks(
+            lambda *block: (function(self.model, weights, *block),), self.inner(x), self.labels(interval, end)
         )
         return values
 
-    def _labels(self, interval: NDArray[np.int64], end: Array) -> NDArray[np.float32]:
+    def drift_at(self, x: Array, interval: NDArray[np.int64], end: Array) -> Array:
+        """∇V + ∫∇U dμ, with μ the snapshot at the nearer end of the interval."""
+        slope = self.gradient_at(x, interval, end)
+        if self.interaction_model is None:
+            return slope
+        z, nearer = self.inner(x), interval + np.rint(end).astype(np.int64)
+        for k in np.unique(nearer):
+            felt = partial(
+                interaction_gradients,
+                self.interaction_model,
+                self.weights["interaction"],
+                others=self.populations[k].points,
+                weight=self.populations[k].weight,
+            )
+            (pushed,) = in_blocks(lambda block, felt=felt: (felt(block),), z[nearer == k], largest=512)
+            slope[nearer == k] += pushed * self.speed - self._common_push
+        return slope
+
+    @cached_property
+    def _common_push(self) -> Array:
+        """∇U at no difference: the part of the fitted kernel that pushes all cells alike; zero without interaction."""
+        if self.interaction_model is None:
+            return np.zeros(self.n_dims)
+        return self._kernel(models.gradients, np.zeros((1, self.n_dims)))[0] * self.speed
+
+    def _score(self, x: Array, interval: NDArray[np.int64], end: Array) -> Array:
+        """∇log ρ in the units of the fit, with ρ the density of the snapshot at the nearer end of the interval."""
+        z, nearer = (x - self.center) / self.length, interval + np.rint(end).astype(np.int64)
+        return scores(self.mixtures, z, nearer)
+
+    def _kernel(self, function: Callable[..., Any], z: Array) -> Array:
+        self._need("interaction", "interaction")
+        labels = np.tile(NO_LABEL, (len(z), 1))
+        (values,) = in_blocks(
+            lambda *block: (function(self.interaction_model, self.weights["interaction"], *block),),
+            (z / self.length).astype(np.float32),
+            labels,
+        )
+        return values
+
+    def _need(self, term: str, asked: str) -> None:
+        if term not in self.weights:
+            raise ValueError(
+                f"This energy has no {asked}: it was fitted with terms={self.terms}. Fit with {term!r} among the terms."
+            )
+
+    def labels(self, interval: NDArray[np.int64], end: Array) -> NDArray[np.float32]:
         """What the model is told of the interval: its label and, fitted at both ends, which end."""
-        return conditioning(self.intervals, interval, end, self.scheme, self.time_varying)
+        return conditioning(self.intervals, interval, end, self.scheme, self.mixing)
 
     def _place(self, x: ArrayLike, t: ArrayLike) -> tuple[Array, NDArray[np.int64], Array]:
-        x = self._points(x)
+        x = self.points(x)
         times = np.asarray(t, dtype=np.float64)
         if times.shape not in ((), (len(x),)) or not np.isfinite(times).all():
-            raise ValueError(f"t must be one finite time, or one for each of the {len(x)} points; got {t!r}.")
+            raise ValueError(f"t must be one finite time, or one for each of the {len(x)} points, not {times.shape}.")
         return x, *self.intervals.locate(np.broadcast_to(times, len(x)))
 
-    def _points(self, x: ArrayLike) -> Array:
+    def points(self, x: ArrayLike) -> Array:
+        """``x`` as float64 coordinates, if they are ones that this energy takes."""
         points = np.asarray(x, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.n_dims:
             raise ValueError(f"x has shape {points.shape}; this energy takes points of shape (n, {self.n_dims}).")
@@ -181,33 +234,6 @@ class Energy:
             raise ValueError("x holds NaN or infinite coordinates.")
         return points
 
-    def _inner(self, x: Array) -> NDArray[np.float32]:
+    def inner(self, x: Array) -> NDArray[np.float32]:
+        """Coordinates as the models take them."""
         return ((x - self.center) / self.length).astype(np.float32)
-
-    @staticmethod
-    def _blocks(function: Callable[..., tuple[Any, ...]], *arrays: NDArray[Any]) -> list[Array]:
-        """``function`` over blocks of rows, its results put together again."""
-        parts = []
-        for start in range(0, max(len(arrays[0]), 1), BLOCKS[-1]):
-            block = [array[start : start + BLOCKS[-1]] for array in arrays]
-            rows = len(block[0])
-            padded = next(size for size in BLOCKS if size >= rows)
-            results = function(*(np.pad(values, ((0, padded - rows), (0, 0))) for values in block))
-            parts.append([np.asarray(result, dtype=np.float64)[:rows] for result in results])
-        return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-
-
-def conditioning(
-    intervals: Intervals, interval: NDArray[np.int64], end: Array, scheme: str, time_varying: bool
-) -> NDArray[np.float32]:
-    """What a model is told of each point's interval (n, 0 to 2).
-
-    Nothing if the energy does not vary in time; otherwise the interval's label and, if both ends are fitted, which end
-    the point stands at (−1 start, 1 end).
-    """
-    columns: list[Array] = []
-    if time_varying:
-        columns.append(intervals.labels[interval])
-        if scheme == "both":
-            columns.append(2 * end - 1)
-    return np.stack(columns, axis=1).astype(np.float32) if columns else np.zeros((len(end), 0), np.float32)

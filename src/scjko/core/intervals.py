@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 TIME_LABELS = ("interval", "target")
+#: How often a forecast may repeat the last interval.
+MAX_FORECAST = 100
 
 
 class Segment(NamedTuple):
@@ -38,6 +40,11 @@ class Intervals:
     def gaps(self) -> Array:
         """The length Δ of each interval."""
         return np.diff(self.times)
+
+    @property
+    def following(self) -> Array:
+        """For each snapshot the time of the next one; for the last, one more interval of the last length."""
+        return np.append(self.times[1:], self.times[-1] + self.gaps[-1])
 
     @property
     def labels(self) -> Array:
@@ -68,6 +75,11 @@ class Intervals:
             if t0 > self.times[-1]:
                 raise ValueError(f"A step back must start within the measured times; {t0:g} > {self.times[-1]:g}.")
             return self._backward(t0, t1)
+        if t1 - self.times[-1] > MAX_FORECAST * self.gaps[-1]:
+            raise ValueError(
+                f"A forecast to {t1:g} repeats the last interval (of length {self.gaps[-1]:g}) over {MAX_FORECAST} "
+                f"times after the last snapshot ({self.times[-1]:g}); nothing is known of cells so late."
+            )
         forecasts = max(1, int(np.ceil((t1 - self.times[-1]) / self.gaps[-1])))
         cuts = np.concatenate([self.times[:-1], self.times[-1] + self.gaps[-1] * np.arange(forecasts)])
         stops = [t0, *cuts[(cuts > t0) & (cuts < t1)], t1]
@@ -83,3 +95,26 @@ class Intervals:
             end = (a - self.times[interval]) / self.gaps[interval]
             found.append(Segment(float(a), float(b), int(interval), float(end)))
         return found
+
+
+def conditioning(
+    intervals: Intervals, interval: NDArray[np.int64], end: Array, scheme: str, mixing: str
+) -> NDArray[np.float32]:
+    """What a model is told of each point's interval, one row for each point.
+
+    - ``"constant"``: a one; the potential does not vary in time.
+    - ``"label"``: the interval's label and, if both ends are fitted, which end the point stands at (−1 start, 1 end).
+    - ``"interval"``: an indicator of the interval and, if both ends are fitted, of the end.
+    - ``"smooth"``: powers of the label up to the second and, if both ends are fitted, their products with the end.
+    """
+    n = len(end)
+    label = intervals.labels[interval]
+    ends = np.stack([1 - end, end], axis=1) if scheme == "both" else np.ones((n, 1))
+    if mixing == "constant":
+        columns = np.ones((n, 1))
+    elif mixing == "label":
+        columns = np.stack([label, 2 * end - 1], axis=1) if scheme == "both" else label[:, None]
+    else:
+        time = np.eye(len(intervals.gaps))[interval] if mixing == "interval" else label[:, None] ** np.arange(3)
+        columns = (time[:, :, None] * ends[:, None, :]).reshape(n, -1)
+    return columns.astype(np.float32)

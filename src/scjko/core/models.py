@@ -1,16 +1,33 @@
-"""Parametrised potentials: functions V(weights, z, c) of a point z and what is known of its interval, c."""
+"""Parametrised potentials: functions of a point z and of c, what is known of its interval.
+
+A model is a small hashable object; its weights are a nested dict of arrays that travel apart from it, so that one
+compiled program serves every fit of the same shape. Potentials V and interaction kernels U are the same kind of thing.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
 
 Weights = Any
 """The weights of a model: a nested dict of float32 arrays."""
+
+
+class Model(Protocol):
+    """A parametrised function of a point."""
+
+    def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
+        """Its value at one point."""
+        ...
+
+    def __hash__(self) -> int: ...
 
 
 class NeuralPotential(nn.Module):
@@ -20,36 +37,100 @@ class NeuralPotential(nn.Module):
 
     @nn.compact
     def __call__(self, z: jax.Array, c: jax.Array) -> jax.Array:
-        """V(z, c), a number for each point."""
+        """V(z, c)."""
         h = jnp.concatenate([z, c], axis=-1)
         for width in self.layers:
             h = nn.softplus(nn.Dense(width)(h))
         return nn.Dense(1)(h)[..., 0]
 
+    def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
+        """V(z, c) with these weights."""
+        return jnp.asarray(self.apply({"params": weights}, z, c))
 
-def potential(model: NeuralPotential, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
-    """V at one point."""
-    value = model.apply({"params": weights}, z, c)
-    return jnp.asarray(value)
+    def start(self, key: jax.Array, n_dims: int, n_labels: int) -> Weights:
+        """Random weights to start from."""
+        return self.init(key, jnp.zeros(n_dims), jnp.zeros(n_labels))["params"]
 
 
-gradient = jax.grad(potential, argnums=2)
-hessian = jax.hessian(potential, argnums=2)
+@dataclass(frozen=True)
+class LinearPotential:
+    """V(z, c) = Σ c_m θ_mi φ_i(z): monomials and radial basis functions, with coefficients that c mixes.
+
+    ``c`` has one entry for each row of coefficients: a single one if the potential does not vary in time, an indicator
+    of the interval, or a polynomial in time.
+    """
+
+    exponents: tuple[tuple[int, ...], ...]
+    """The powers of the coordinates in each monomial."""
+
+    def features(self, weights: Weights, z: jax.Array) -> jax.Array:
+        """φ(z): first the monomials, then exp(−‖z − center‖² / width) for each center."""
+        squared = jnp.sum((z[None, :] - weights["centers"]) ** 2, axis=1)
+        return jnp.concatenate([self._monomials(z), jnp.exp(-squared / weights["width"])])
+
+    def feature_gradient(self, weights: Weights, z: jax.Array) -> jax.Array:
+        """∇φ(z), one row for each feature; in closed form where there are many."""
+        away = z[None, :] - weights["centers"]
+        bumps = jnp.exp(-jnp.sum(away**2, axis=1) / weights["width"])
+        return jnp.concatenate([jax.jacfwd(self._monomials)(z), -2 / weights["width"] * bumps[:, None] * away])
+
+    def mean_feature_gradient(self, weights: Weights, z: jax.Array, weight: jax.Array) -> jax.Array:
+        """∫ ∇φ dμ over many weighted points ``z`` (m, d), one row for each feature.
+
+        The same as the mean of :meth:`feature_gradient`, by matrix products in place of a gradient for each point.
+        """
+        centers, width = weights["centers"], weights["width"]
+        squared = jnp.sum(z**2, axis=1)[:, None] - 2 * z @ centers.T + jnp.sum(centers**2, axis=1)[None, :]
+        bumps = jnp.exp(-squared / width)
+        mass, moment = weight @ bumps, (weight[:, None] * z).T @ bumps
+        monomials = jnp.tensordot(weight, jax.vmap(jax.jacfwd(self._monomials))(z), axes=1)
+        return jnp.concatenate([monomials, -2 / width * (moment.T - mass[:, None] * centers)])
+
+    def _monomials(self, z: jax.Array) -> jax.Array:
+        # Products of as many coordinates as the degree, filled up with ones, in place of powers: a few operations for
+        # any number of monomials, and derivatives that are finite at zero.
+        factors = jnp.append(z, 1.0)[self._factors(z.shape[0])]
+        product = factors[:, 0]
+        for k in range(1, factors.shape[1]):
+            product = product * factors[:, k]
+        return product
+
+    def _factors(self, n_dims: int) -> NDArray[np.int64]:
+        """The coordinates that each monomial multiplies, filled up with ``n_dims``, which stands for one."""
+        degree = max((sum(powers) for powers in self.exponents), default=1)
+        factors = np.full((len(self.exponents), degree), n_dims)
+        for row, powers in zip(factors, self.exponents, strict=True):
+            row[: sum(powers)] = np.repeat(np.arange(n_dims), powers)
+        return factors
+
+    def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
+        """V(z, c) with these weights."""
+        return c @ (weights["theta"] @ self.features(weights, z))
+
+
+def _slope(model: Model, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
+    return jax.grad(model.value, argnums=1)(weights, z, c)
 
 
 @partial(jax.jit, static_argnums=0)
-def potentials(model: NeuralPotential, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
+def potentials(model: Model, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
     """V at each of many points."""
-    return jax.vmap(potential, (None, None, 0, 0))(model, weights, z, c)
+    return jax.vmap(model.value, (None, 0, 0))(weights, z, c)
 
 
 @partial(jax.jit, static_argnums=0)
-def gradients(model: NeuralPotential, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
+def gradients(model: Model, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
     """∇V at each of many points."""
-    return jax.vmap(gradient, (None, None, 0, 0))(model, weights, z, c)
+    return jax.vmap(partial(_slope, model), (None, 0, 0))(weights, z, c)
 
 
 @partial(jax.jit, static_argnums=0)
-def hessians(model: NeuralPotential, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
+def hessians(model: Model, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
     """∇²V at each of many points."""
-    return jax.vmap(hessian, (None, None, 0, 0))(model, weights, z, c)
+    return jax.vmap(jax.hessian(model.value, argnums=1), (None, 0, 0))(weights, z, c)
+
+
+@partial(jax.jit, static_argnums=0)
+def feature_gradients(model: LinearPotential, weights: Weights, z: jax.Array) -> jax.Array:
+    """∇φ at each of many points (n, n_features, d)."""
+    return jax.vmap(model.feature_gradient, (None, 0))(weights, z)

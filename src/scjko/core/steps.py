@@ -9,11 +9,15 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve
 
-from .models import NeuralPotential, Weights, potential
+from .models import Model, Weights
 
 #: Largest slope of the objective that counts as solved, in units of the population's spread. Float32 noise is 1e-6.
 TOLERANCE = 1e-4
 MAX_ITERATIONS = 100
+#: The longest move of one iteration, and of all together, in the same units. A potential that falls without end far
+#: from the cells, as polynomials may, must not carry them there.
+LONGEST_MOVE = 0.5
+FARTHEST = 5.0
 
 
 class Proximal(NamedTuple):
@@ -32,7 +36,7 @@ class _State(NamedTuple):
 
 
 @partial(jax.jit, static_argnums=0)
-def proximal(model: NeuralPotential, weights: Weights, z: jax.Array, c: jax.Array, rate: jax.Array) -> Proximal:
+def proximal(model: Model, weights: Weights, z: jax.Array, c: jax.Array, rate: jax.Array) -> Proximal:
     """argmin over w of rate · V(w, c) + ½‖w − z‖² for each point z, by a damped Newton method started at z.
 
     A point whose slope is not below the tolerance after the last iteration is flagged as not converged.
@@ -40,21 +44,23 @@ def proximal(model: NeuralPotential, weights: Weights, z: jax.Array, c: jax.Arra
     return jax.vmap(partial(_proximal_point, model), (None, 0, 0, None))(weights, z, c, rate)
 
 
-def _proximal_point(model: NeuralPotential, weights: Weights, z: jax.Array, c: jax.Array, rate: jax.Array) -> Proximal:
+def _proximal_point(model: Model, weights: Weights, z: jax.Array, c: jax.Array, rate: jax.Array) -> Proximal:
     def objective(w: jax.Array) -> jax.Array:
-        return rate * potential(model, weights, w, c) + jnp.sum((w - z) ** 2) / 2
+        return rate * model.value(weights, w, c) + jnp.sum((w - z) ** 2) / 2
 
     value_and_slope = jax.value_and_grad(objective)
     curvature = jax.hessian(objective)
 
     def unsolved(state: _State) -> jax.Array:
-        return (state.iteration < MAX_ITERATIONS) & (_norm(state.slope) > TOLERANCE)
+        near = _norm(state.z - z) < FARTHEST
+        return (state.iteration < MAX_ITERATIONS) & (_norm(state.slope) > TOLERANCE) & near
 
     def iterate(state: _State) -> _State:
         # Cholesky gives NaN where the matrix is not positive definite: such a step is refused and the damping grows
         # until it is, and until the step, which it also shortens, goes downhill.
         damped = curvature(state.z) + state.damping * jnp.eye(z.shape[0], dtype=z.dtype)
         step = -cho_solve((jnp.linalg.cholesky(damped), True), state.slope)
+        step = step * jnp.minimum(1.0, LONGEST_MOVE / jnp.maximum(_norm(step), 1e-30))
         moved = state.z + step
         value, slope = value_and_slope(moved)
         downhill = value <= state.value + 1e-4 * jnp.sum(step * state.slope)

@@ -8,16 +8,27 @@ import numpy as np
 from anndata import AnnData
 from numpy.typing import NDArray
 
-from .._checks import check_integer, check_key, check_option, check_positive
 from .._keys import Keys
 from .._logging import logger, progress_bar
-from .._snapshots import Snapshots, Whitening, cell_times, check_snapshots, collect, representation
-from .._storage import energy_to_uns, recorded, write_fit
-from ..core.condition import SCHEMES
-from ..core.couplings import Coupling, couple
+from .._ready_made import ready_made
+from .._report import diagnose
+from .._settings import check_options, settings_of
+from .._snapshots import (
+    Snapshots,
+    Whitening,
+    cell_times,
+    cell_weights,
+    check_snapshots,
+    collect,
+    obs_column,
+    representation,
+)
+from .._storage import check_free, energy_to_uns, mixing, recorded, write_fit
+from ..core.couplings import Coupling, couple, solver
+from ..core.descent import Training
 from ..core.energies import Energy
-from ..core.fit import Training, fit_neural
-from ..core.intervals import TIME_LABELS, Intervals
+from ..core.fit import fit
+from ..core.intervals import Intervals
 
 
 def fit_energy(
@@ -27,17 +38,25 @@ def fit_energy(
     *,
     use_rep: str | None = None,
     time_values: Mapping[Any, float] | None = None,
+    weight_key: str | None = None,
     terms: Sequence[str] = ("potential",),
     parametrization: str = "neural",
-    time_varying: bool | None = None,
+    time_varying: bool | str | None = None,
     scheme: str = "both",
     time_label: str = "interval",
     coupling: str = "exact",
+    couplings: Mapping[tuple[Any, Any], Any] | None = None,
+    coupling_batch: int = 1000,
+    epsilon: float = 0.01,
     whiten: bool = False,
     layers: Sequence[int] = (64, 64),
     epochs: int | None = None,
     batch_size: int = 250,
     learning_rate: float = 2e-2,
+    degree: int | None = None,
+    n_centers: int | None = None,
+    ridge: float | str = "auto",
+    n_components: int = 10,
     key_added: str = "jko",
     random_state: int = 0,
     progress: bool = True,
@@ -61,15 +80,24 @@ def fit_energy(
         Key in ``adata.obsm`` of the representation; ``X_pca`` (or ``pca``) by default.
     time_values
         What each label in the time column stands for, where it cannot be read off it.
+    weight_key
+        Column of ``adata.obs`` with a weight for each cell; all weigh the same by default.
     terms
-        Terms of the energy: ``("potential",)``.
+        Terms of the energy, the potential and any of the others:
+
+        - ``"potential"``: V, where cells go on their own.
+        - ``"interaction"``: U, how cells attract or repel each other.
+        - ``"internal"``: β, how strongly they spread at random.
     parametrization
         How the energy is written:
 
-        - ``"neural"``: a multi-layer perceptron, by gradient descent.
+        - ``"neural"``: V and U are multi-layer perceptrons, by gradient descent.
+        - ``"linear"``: V and U are sums of monomials and radial basis functions, solved in closed form.
     time_varying
         Whether the potential may differ between intervals (and, with ``scheme="both"``, between the two ends of one).
-        By default yes, unless two snapshots are fitted at one end only, where it would tell nothing apart.
+        By default yes, unless two snapshots are fitted at one end only, where it would tell nothing apart. A linear
+        potential may also be ``"smooth"``, quadratic in time; ``True`` gives it coefficients of its own for each
+        interval.
     scheme
         Where the first-order condition is asked to hold:
 
@@ -83,6 +111,16 @@ def fit_energy(
         How snapshots are coupled:
 
         - ``"exact"``: by linear programming.
+        - ``"batched"``: the same for random batches of ``coupling_batch`` cells.
+        - ``"sinkhorn"``: with entropic regularisation ``epsilon``.
+    couplings
+        Ready-made couplings ``{(t0, t1): matrix}`` of all consecutive time points, in place of ``coupling``. A matrix
+        (dense or sparse) has the cells of t0 in its rows and those of t1 in its columns, in the order of ``adata``; a
+        DataFrame names them.
+    coupling_batch
+        Cells of each time point in a batch of a batched coupling.
+    epsilon
+        Regularisation of the Sinkhorn coupling, relative to the mean cost.
     whiten
         Whether to standardise each component before fitting.
     layers
@@ -93,6 +131,16 @@ def fit_energy(
         Cells per update.
     learning_rate
         Peak of the one-cycle schedule.
+    degree
+        Highest degree of the monomials of a linear energy; by default up to four, as long as they are no more than 500.
+    n_centers
+        Number of radial basis functions of a linear energy; by default 10 in one dimension and 100 on a grid in two,
+        300 at centres of clusters beyond.
+    ridge
+        Regularisation of a linear energy, on features of unit mean square; ``"auto"`` chooses it by the leave-one-out
+        error.
+    n_components
+        Gaussians in the density of a snapshot that the internal energy needs, fewer for small snapshots.
     key_added
         Name under which the fit is stored.
     random_state
@@ -113,14 +161,17 @@ def fit_energy(
     ``obsm["X_jko"]``
         The coordinates that were fitted.
     ``obsm["jko_velocity"]``
-        Minus the gradient of the energy, in units of the representation per unit of time.
+        Minus the gradient of the energy, in units of ``X_jko`` per unit of time.
     ``obsm["jko_predicted"]``
         Each cell moved to the next snapshot; those of the last one moved on by the length of the last interval.
     ``uns["jko"]``
         ``params``, ``times``, ``weights``, ``scaling``, ``history`` (loss per epoch, as a fraction of that of an
-        energy that moves nothing), ``couplings`` (a summary), ``diagnostics`` (for each interval the fraction of the
-        squared velocity that the energy explains, and for each snapshot the number of cells whose prediction was not
-        solved), ``version``, and ``whitening`` where it was asked for.
+        energy that moves nothing), ``couplings`` (a summary), ``diagnostics``, ``version``, and ``whitening``,
+        ``populations`` and ``mixtures`` where they are needed. The diagnostics are: for each interval the fraction of
+        the squared velocity that the energy explains (``explained``); for each snapshot the number of cells whose
+        prediction was not solved (``unconverged``); for each term beside the potential the share of its force that no
+        potential has, near zero if the data cannot tell the two apart (``identifiability``); ``beta`` and its standard
+        error ``beta_error``; and of a linear fit its ``ridge``, ``condition_number`` and ``degrees_of_freedom``.
 
     Examples
     --------
@@ -131,43 +182,49 @@ def fit_energy(
     (300, 2)
     """
     asked = {name: value for name, value in locals().items() if name not in ("adata", "progress", "copy")}
-    _check_options(adata, asked, copy)
-    training = _training(layers, epochs, batch_size, learning_rate, random_state)
+    check_options(adata, asked, copy)
+    settings = settings_of(asked)
     rep, coordinates = representation(adata, use_rep, n_pcs)
+    check_free(adata, key_added, rep)
     whitening = Whitening.of(coordinates) if whiten else None
     if whitening is not None:
         coordinates = whitening(coordinates)
-    snapshots = collect(coordinates, cell_times(adata, time_key, time_values))
+    times = cell_times(adata, time_key, time_values)
+    snapshots = collect(coordinates, times, cell_weights(adata, weight_key))
     check_snapshots(snapshots, time_key)
     if time_varying is None:
         time_varying = scheme == "both" or len(snapshots.times) > 2
 
-    couplings = _couple(snapshots, progress)
+    if couplings is None:
+        solved = _couple(snapshots, asked, progress)
+    else:
+        column = obs_column(adata, "time_key", time_key)
+        solved = ready_made(couplings, snapshots, adata.obs_names, column, time_values)
     with progress_bar(100, "training", enabled=progress) as bar:
-        fit = fit_neural(
+        fitted = fit(
             snapshots.points,
-            couplings,
+            solved,
             Intervals(snapshots.times, time_label),
+            settings=settings,
+            terms=tuple(terms),
             scheme=scheme,
-            time_varying=time_varying,
-            training=training,
+            mixing=mixing(parametrization, time_varying),
+            point_weights=snapshots.weights,
+            n_components=n_components,
             on_progress=lambda fraction: bar.update(100 * fraction),
         )
 
-    resolved = {
-        "use_rep": rep,
-        "n_pcs": coordinates.shape[1],
-        "time_varying": time_varying,
-        "epochs": fit.training.epochs,
-    }
+    resolved = {"use_rep": rep, "n_pcs": coordinates.shape[1], "time_varying": time_varying}
+    if isinstance(fitted.settings, Training):
+        resolved["epochs"] = fitted.settings.epochs
     keys = Keys(key_added)
-    obs, obsm, unconverged = _cell_fields(fit.energy, snapshots, keys, coordinates.dtype)
+    obs, obsm, unconverged = _cell_fields(fitted.energy, snapshots, keys, coordinates.dtype, random_state)
     uns = {
         "params": recorded({**asked, **resolved}),
-        **energy_to_uns(fit.energy),
-        "history": {"loss": fit.losses},
-        "couplings": _summary(couplings, snapshots),
-        "diagnostics": {"explained": fit.explained, "unconverged": unconverged},
+        **energy_to_uns(fitted.energy),
+        "history": {"loss": fitted.losses},
+        "couplings": _summary(solved, snapshots),
+        "diagnostics": {**diagnose(fitted), "unconverged": unconverged},
         "version": version("scjko"),
     }
     if whitening is not None:
@@ -178,48 +235,32 @@ def fit_energy(
     return adata if copy else None
 
 
-def _check_options(adata: AnnData, asked: Mapping[str, Any], copy: bool) -> None:
-    if not isinstance(adata, AnnData):
-        raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}.")
-    if adata.isbacked and adata.is_view and not copy:
-        raise ValueError("adata is a view of a backed AnnData and cannot be written to; call .to_memory() on it first.")
-    terms = asked["terms"]
-    check_option("terms", (terms,) if isinstance(terms, str) else tuple(terms), [("potential",)])
-    check_option("parametrization", asked["parametrization"], ["neural"])
-    check_option("scheme", asked["scheme"], SCHEMES)
-    check_option("time_label", asked["time_label"], TIME_LABELS)
-    check_option("coupling", asked["coupling"], ["exact"])
-    check_key(asked["key_added"])
-
-
-def _training(
-    layers: Sequence[int], epochs: int | None, batch_size: int, learning_rate: float, random_state: int
-) -> Training:
-    return Training(
-        layers=tuple(check_integer("layers", width) for width in layers),
-        epochs=None if epochs is None else check_integer("epochs", epochs),
-        batch_size=check_integer("batch_size", batch_size),
-        learning_rate=check_positive("learning_rate", learning_rate),
-        random_state=check_integer("random_state", random_state, minimum=0),
-    )
-
-
-def _couple(snapshots: Snapshots, progress: bool) -> list[Coupling]:
-    sizes = snapshots.sizes
+def _couple(snapshots: Snapshots, asked: Mapping[str, Any], progress: bool) -> list[Coupling]:
+    sizes, size = snapshots.sizes, asked["coupling_batch"]
+    if asked["coupling"] == "batched" and size > sizes.min():
+        raise ValueError(
+            f"coupling_batch={size} is larger than the smallest snapshot ({sizes.min()} cells at "
+            f"{snapshots.times[np.argmin(sizes)]:g}); choose a smaller batch, or coupling='exact'."
+        )
     largest = max(zip(sizes[:-1], sizes[1:], strict=True), key=np.prod)
-    logger.info("Coupling %d intervals exactly, the largest of %d × %d cells.", len(sizes) - 1, *largest)
+    logger.info(
+        "Coupling %d intervals (%s), the largest of %d × %d cells.", len(sizes) - 1, asked["coupling"], *largest
+    )
+    solve = solver(asked["coupling"], size=size, epsilon=asked["epsilon"], random_state=asked["random_state"])
     with progress_bar(len(sizes) - 1, "couplings", enabled=progress) as bar:
-        return couple(snapshots.points, on_solved=bar.update)
+        return couple(snapshots.points, snapshots.weights, solve, on_solved=bar.update)
 
 
 def _cell_fields(
-    energy: Energy, snapshots: Snapshots, keys: Keys, dtype: np.dtype[Any]
+    energy: Energy, snapshots: Snapshots, keys: Keys, dtype: np.dtype[Any], random_state: int
 ) -> tuple[dict[str, Any], dict[str, Any], NDArray[np.int64]]:
     """Columns of ``obs`` and ``obsm`` for every cell, and the number of unsolved predictions of each snapshot."""
     x, times = snapshots.coordinates, snapshots.cell_times
-    after = np.append(snapshots.times[1:], snapshots.times[-1] + energy.intervals.gaps[-1])
+    after = energy.intervals.following
+    seeds = np.random.SeedSequence(random_state).generate_state(len(after))
     moved = [
-        energy.move(points, t0, t1) for points, t0, t1 in zip(snapshots.points, snapshots.times, after, strict=True)
+        energy.move(points, t0, t1, random_state=int(seed))
+        for points, t0, t1, seed in zip(snapshots.points, snapshots.times, after, seeds, strict=True)
     ]
     unconverged = np.array([np.sum(~step.converged) for step in moved])
     if unconverged.any():
@@ -237,7 +278,7 @@ def _cell_fields(
         keys.forecast: place(times == snapshots.times[-1]),
     }
     obsm = {
-        keys.velocity: place(-energy.gradient(x, times)).astype(dtype),
+        keys.velocity: place(energy.velocity(x, times)).astype(dtype),
         keys.predicted: place(np.concatenate([step.positions for step in moved])).astype(dtype),
     }
     return obs, obsm, unconverged

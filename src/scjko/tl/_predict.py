@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from .._checks import check_integer, check_option
 from .._keys import Keys
 from .._logging import logger
-from .._snapshots import cell_times, representation
+from .._snapshots import cell_times, obs_column, representation
 from .._storage import energy_from_uns, fitted, time_values_from_uns, whitening_from_uns
 from .._times import read_time
 from ..core.condition import SCHEMES
-from ..core.energies import Energy, Step
+from ..core.energies import Energy
+from ..core.motion import Step
 
 
 def predict(
@@ -84,24 +85,40 @@ def predict(
     time_key = str(stored["params"]["time_key"])
     start = cell_times(adata, time_key, told)
     x = _coordinates(adata, stored, key)
-    to = None if time is None else read_time("time", time, told)
-    from_ = None if source is None else read_time("source", source, told)
-    chosen = _sources(start, to, from_, time_key)
+    column = obs_column(adata, "time_key", time_key)
+    there = np.union1d(start, energy.times)
+    to, from_ = (
+        None if asked is None else _snapped(read_time(name, asked, column, told), there)
+        for name, asked in (("time", time), ("source", source))
+    )
+    chosen = np.repeat(_sources(start, to, from_, time_key), n_samples)
     stop = _stops(energy, start[chosen], to)
+    moved = _move(energy, x[chosen], start[chosen], stop, scheme, random_state)
+    return _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, Keys(key), time_key)
 
-    moved = _move(energy, x[chosen], start[chosen], stop, scheme)
-    repeated = np.repeat(np.arange(len(chosen)), n_samples)
-    return _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, Keys(key), time_key, repeated)
+
+def _snapped(time: float, there: NDArray[np.float64]) -> float:
+    """``time``, or the time point that it is up to rounding."""
+    nearest = there[np.argmin(np.abs(there - time))]
+    return float(nearest) if abs(nearest - time) <= 1e-9 * (there[-1] - there[0]) else time
 
 
 def _coordinates(adata: AnnData, stored: Mapping[str, Any], key: str) -> NDArray[np.floating]:
-    """The fitted coordinates, or for cells that were not fitted their representation, whitened as it was."""
-    name = Keys(key).coordinates
-    if name in adata.obsm:
+    """The coordinates of cells as they were fitted: the representation, whitened as it was.
+
+    Predicted cells have no representation any more, only ``X_jko``; where both are there they must agree.
+    """
+    params, whitening, name = stored["params"], whitening_from_uns(stored), Keys(key).coordinates
+    if str(params["use_rep"]) not in adata.obsm and name in adata.obsm:
         return representation(adata, name, None)[1]
-    params, whitening = stored["params"], whitening_from_uns(stored)
     x = representation(adata, str(params["use_rep"]), int(params["n_pcs"]))[1]
-    return x if whitening is None else whitening(x)
+    x = x if whitening is None else whitening(x)
+    if name in adata.obsm and not np.array_equal(representation(adata, name, None)[1], x):
+        raise ValueError(
+            f"obsm[{name!r}] is not obsm[{params['use_rep']!r}] as it was fitted: it is of another fit, or the "
+            f"representation was computed anew. Fit again, or delete obsm[{name!r}]."
+        )
+    return x
 
 
 def _sources(start: NDArray[np.float64], time: float | None, source: float | None, time_key: str) -> NDArray[np.int64]:
@@ -127,8 +144,8 @@ def _stops(energy: Energy, start: NDArray[np.float64], time: float | None) -> ND
     if time is not None:
         stop = np.full(len(start), time)
     else:
-        times = np.append(energy.times, energy.times[-1] + energy.intervals.gaps[-1])
-        stop = times[np.minimum(np.searchsorted(times, start, side="right"), len(times) - 1)]
+        stop = energy.intervals.following[energy.intervals.locate(start)[0]]
+        stop = np.where(start >= energy.times[-1], start + energy.intervals.gaps[-1], stop)
     forecast = stop > energy.times[-1]
     if forecast.any():
         logger.info(
@@ -146,11 +163,18 @@ def _move(
     start: NDArray[np.float64],
     stop: NDArray[np.float64],
     scheme: str | None,
+    random_state: int,
 ) -> Step:
     moved = Step(np.empty(x.shape), np.empty(len(x), dtype=bool))
-    for t0, t1 in np.unique(np.stack([start, stop], axis=1), axis=0):
-        rows = (start == t0) & (stop == t1)
-        moved.positions[rows], moved.converged[rows] = energy.move(x[rows], t0, t1, scheme=scheme)
+    ways = np.unique(np.stack([start, stop], axis=1), axis=0)
+    seeds = np.random.SeedSequence(random_state).generate_state(len(ways))
+    # Sorted by coordinates, so that the noise a cell gets does not depend on its row.
+    order = np.lexsort(x.T[::-1])
+    for (t0, t1), seed in zip(ways, seeds, strict=True):
+        rows = order[(start[order] == t0) & (stop[order] == t1)]
+        moved.positions[rows], moved.converged[rows] = energy.move(
+            x[rows], t0, t1, scheme=scheme, random_state=int(seed)
+        )
     failed = int((~moved.converged).sum())
     if failed:
         logger.warning("The step of %d of %d cells was not solved; they are marked in obs.", failed, len(x))
@@ -165,7 +189,6 @@ def _predicted(
     energy: Energy,
     keys: Keys,
     time_key: str,
-    rows: NDArray[np.int64],
 ) -> AnnData:
     obs = pd.DataFrame(
         {
@@ -175,7 +198,6 @@ def _predicted(
             keys.forecast: stop > energy.times[-1],
             keys.converged: moved.converged,
         },
-        index=[f"{name}-{t:g}" for name, t in zip(names, stop, strict=True)],
-    ).iloc[rows]
-    obs.index = make_index_unique(obs.index)
-    return AnnData(obs=obs, obsm={keys.coordinates: moved.positions[rows]})
+        index=make_index_unique(pd.Index([f"{name}-{t:g}" for name, t in zip(names, stop, strict=True)])),
+    )
+    return AnnData(obs=obs, obsm={keys.coordinates: moved.positions})

@@ -1,0 +1,58 @@
+"""What a user asks of a fit: every option checked, and handed to the core as its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from anndata import AnnData
+
+from ._checks import check_adata, check_bool, check_integer, check_list, check_option, check_positive
+from .core.condition import SCHEMES
+from .core.couplings import SOLVERS
+from .core.descent import Training
+from .core.fit import ClosedForm
+from .core.intervals import TIME_LABELS
+from .core.problem import TERMS
+
+
+def check_options(adata: AnnData, asked: Mapping[str, Any], copy: bool) -> None:
+    """Raise if an option of :func:`scjko.tl.fit_energy` is not one, or if ``adata`` cannot be written to."""
+    check_adata(adata)
+    if adata.isbacked and adata.is_view and not copy:
+        raise ValueError("adata is a view of a backed AnnData and cannot be written to; call .to_memory() on it first.")
+    terms = check_list("terms", asked["terms"])
+    for term in terms:
+        check_option("terms", term, TERMS)
+    if "potential" not in terms or len(set(terms)) < len(terms):
+        raise ValueError(f"terms={terms} must have 'potential', and every term once.")
+    check_option("parametrization", asked["parametrization"], ["neural", "linear"])
+    check_option("scheme", asked["scheme"], SCHEMES)
+    check_option("time_label", asked["time_label"], TIME_LABELS)
+    check_option("coupling", asked["coupling"], SOLVERS)
+    kinds = [None, True, False] + ["smooth"] * (asked["parametrization"] == "linear")
+    check_option("time_varying", asked["time_varying"], kinds)
+    check_integer("coupling_batch", asked["coupling_batch"], minimum=2)
+    check_positive("epsilon", asked["epsilon"])
+    check_integer("n_components", asked["n_components"])
+    check_bool("whiten", asked["whiten"])
+
+
+def settings_of(asked: Mapping[str, Any]) -> Training | ClosedForm:
+    """The settings of the parametrisation that is asked for."""
+    seed = check_integer("random_state", asked["random_state"], minimum=0)
+    training = Training(
+        layers=tuple(check_integer("layers", width) for width in check_list("layers", asked["layers"])),
+        epochs=None if asked["epochs"] is None else check_integer("epochs", asked["epochs"]),
+        batch_size=check_integer("batch_size", asked["batch_size"]),
+        learning_rate=check_positive("learning_rate", asked["learning_rate"]),
+        random_state=seed,
+    )
+    degree, n_centers, ridge = asked["degree"], asked["n_centers"], asked["ridge"]
+    closed_form = ClosedForm(
+        degree=None if degree is None else check_integer("degree", degree),
+        n_centers=None if n_centers is None else check_integer("n_centers", n_centers, minimum=0),
+        ridge="auto" if ridge == "auto" else check_positive("ridge", ridge),
+        random_state=seed,
+    )
+    return training if asked["parametrization"] == "neural" else closed_form

@@ -1,0 +1,31 @@
+"""Many rows through one compiled program: in blocks of few sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Rows are evaluated in blocks padded to one of these sizes: memory is bounded whatever the number of cells, and few
+#: programs are compiled.
+BLOCKS = (64, 512, 4096)
+
+
+def in_blocks(
+    function: Callable[..., tuple[Any, ...]], *arrays: NDArray[Any], largest: int | None = None
+) -> list[NDArray[np.float64]]:
+    """``function`` over blocks of rows of the arrays, its results put together again as float64.
+
+    ``largest`` bounds the size of a block, where rows are large.
+    """
+    sizes = [size for size in BLOCKS if largest is None or size <= largest] or [BLOCKS[0]]
+    parts = []
+    for start in range(0, max(len(arrays[0]), 1), sizes[-1]):
+        block = [array[start : start + sizes[-1]] for array in arrays]
+        rows = len(block[0])
+        padded = next(size for size in sizes if size >= rows)
+        results = function(*(np.pad(values, ((0, padded - rows), (0, 0))) for values in block))
+        parts.append([np.asarray(result, dtype=np.float64)[:rows] for result in results])
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]

@@ -1,0 +1,71 @@
+"""Densities of snapshots by Gaussian mixtures, and their score ∇ log ρ in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
+from sklearn.mixture import GaussianMixture
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A Gaussian mixture ρ(x) = Σ_j p_j N(x; m_j, P_j⁻¹), kept by its precisions P_j.
+
+    Everything is done with log-densities: no component is dropped and nothing is clipped, so that the score holds far
+    out and in many dimensions.
+    """
+
+    log_weights: Array
+    means: Array
+    precisions: Array
+
+    def log_density(self, x: Array) -> Array:
+        """log ρ at points (n, d)."""
+        return np.asarray(logsumexp(self._log_joint(x), axis=1))
+
+    def score(self, x: Array) -> Array:
+        """∇ log ρ = Σ_j r_j(x) P_j (m_j − x) at points (n, d), with r_j the share of component j in the density."""
+        share = softmax(self._log_joint(x), axis=1)
+        towards = self.means[None] - x[:, None]
+        return np.einsum("nj,jab,njb->na", share, self.precisions, towards)
+
+    def _log_joint(self, x: Array) -> Array:
+        away = x[:, None] - self.means[None]
+        squared = np.einsum("nja,jab,njb->nj", away, self.precisions, away)
+        _, log_det = np.linalg.slogdet(self.precisions)
+        return self.log_weights + (log_det - x.shape[1] * np.log(2 * np.pi) - squared) / 2
+
+
+def scores(mixtures: Sequence[Mixture] | Mapping[int, Mixture], z: Array, snapshot: NDArray[np.int64]) -> Array:
+    """∇ log ρ at each point, of the mixture of the snapshot that it belongs to."""
+    score = np.empty(z.shape)
+    for k in np.unique(snapshot):
+        score[snapshot == k] = mixtures[k].score(z[snapshot == k])
+    return score
+
+
+def fit_mixture(x: Array, weight: Array, n_components: int, random_state: int) -> Mixture:
+    """A mixture of full Gaussians fitted to weighted cells, as many as the Bayesian information criterion asks for.
+
+    At most ``n_components``, and fewer for small snapshots. More than needed would be harmful: each adds noise to the
+    score, and noise in the score draws the estimate of β to zero.
+    """
+    n, d = x.shape
+    # A full covariance in d dimensions wants a few times d cells.
+    n_components = max(1, min(n_components, n // (5 * (d + 1))))
+    if np.ptp(weight) > 1e-12 * weight.max():  # scikit-learn's mixtures know no weights: cells are drawn by them
+        x = x[np.random.default_rng(random_state).choice(n, size=2 * n, p=weight / weight.sum())]
+    floor = 1e-6 * max(float(np.mean(np.var(x, axis=0))), 1e-3)
+    candidates = [
+        GaussianMixture(k, reg_covar=floor, random_state=random_state).fit(x)
+        for k in sorted({1, 2, 3, 5, n_components})
+        if k <= n_components
+    ]
+    best = min(candidates, key=lambda mixture: mixture.bic(x))
+    return Mixture(np.log(best.weights_), best.means_, best.precisions_)

@@ -1,0 +1,74 @@
+"""The closed form against numpy's least squares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import LinAlgError
+
+from scjko.core import linear
+from scjko.core.linear import accumulate, solve
+
+
+@pytest.fixture
+def rows(rng):
+    """y (n, features, d), velocities, weights and a basis that mixes the first three features in time."""
+    n = 60
+    y = rng.normal(size=(n, 3 + 2, 2))
+    basis = np.eye(2)[rng.integers(2, size=n)]
+    return y, rng.normal(size=(n, 2)), rng.uniform(0.1, 1, size=n), basis
+
+
+def dense(y, basis):
+    """Every row written out: (n · d, mixed features + shared ones)."""
+    mixed = np.einsum("nm,nid->nmid", basis, y[:, :3]).reshape(len(y), -1, 2)
+    return np.concatenate([mixed, y[:, 3:]], axis=1).transpose(0, 2, 1).reshape(2 * len(y), -1)
+
+
+def test_the_solution_is_that_of_least_squares_with_its_minus(rows):
+    y, velocity, weight, basis = rows
+    solution = solve(accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2), 1e-12)
+    root = np.sqrt(np.repeat(weight, 2))
+    expected, *_ = np.linalg.lstsq(root[:, None] * dense(y, basis), -root * velocity.ravel(), rcond=None)
+    np.testing.assert_allclose(solution.theta, expected, rtol=1e-6)
+    assert solution.degrees_of_freedom == pytest.approx(8, rel=1e-6)
+
+
+def test_blocks_do_not_change_the_sums(rows, monkeypatch):
+    y, velocity, weight, basis = rows
+    whole = accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2)
+    monkeypatch.setattr(linear, "BLOCK_ENTRIES", 50)
+    parts = accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2)
+    np.testing.assert_allclose(parts.gram, whole.gram, rtol=1e-12)
+    np.testing.assert_allclose(parts.moment, whole.moment, rtol=1e-12)
+
+
+def test_automatic_ridge_is_near_the_best_for_unseen_rows(rng):
+    """Many noisy features, few rows: what generalised cross-validation chooses is close to the best of all."""
+    theta, n, p = rng.normal(size=40) * (np.arange(40) < 5), 100, 40
+    y, unseen = rng.normal(size=(n, p, 1)), rng.normal(size=(2000, p, 1))
+    velocity = -(y[..., 0] @ theta)[:, None] + 2 * rng.normal(size=(n, 1))
+    normal = accumulate(lambda chosen: y[chosen], velocity, np.ones(n), np.ones((n, 1)), p, 0)
+
+    def error(ridge):
+        return np.mean((unseen[..., 0] @ (solve(normal, ridge).theta - theta)) ** 2)
+
+    errors = [error(ridge) for ridge in linear.RIDGES]
+    assert error("auto") <= 1.3 * min(errors)
+    assert error("auto") < 0.9 * errors[0]
+
+
+def test_singular_equations_are_an_error_that_says_what_to_do(rows):
+    y, velocity, weight, basis = rows
+    y[:, 1] = y[:, 0]
+    normal = accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2)
+    with pytest.raises(LinAlgError, match="ridge='auto'"):
+        solve(normal, 1e-300)
+    assert np.isfinite(solve(normal, "auto").theta).all()
+
+
+def test_features_that_overflow_are_an_error(rows):
+    y, velocity, weight, basis = rows
+    y[3, 2, 1] = np.inf
+    with pytest.raises(FloatingPointError, match="lower degree"):
+        accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2)
