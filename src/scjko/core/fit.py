@@ -99,18 +99,18 @@ def fit(
         populations=problem.populations,
         mixtures=problem.mixtures,
     )
-    solution = None
+    solution, losses = None, None
     if isinstance(settings, Training):
         settings = settings.resolved(len(rows.points), scheme)
         weights, losses = descend(problem, settings, on_progress)
         energy = replace(energy, weights=weights, interaction_model=energy.model if problem.populations else None)
     else:
         energy, solution = _solve(energy, problem, settings)
-        losses = np.array([np.nan])
         on_progress(1.0)
     energy = replace(energy, offsets=_offsets(energy, points, point_weights))
     explained, left = _explained(energy, rows)
-    return Fit(energy, np.array([left]) if solution else losses, explained, left, problem, settings, solution)
+    losses = np.array([left]) if losses is None else losses
+    return Fit(energy, losses, explained, left, problem, settings, solution)
 
 
 def _solve(energy: Energy, problem: Problem, settings: ClosedForm) -> tuple[Energy, Solution]:

@@ -126,7 +126,7 @@ def fit_energy(
     layers
         Widths of the hidden layers.
     epochs
-        Passes over the data; by default as many as make about 4000 updates (2000 if implicit).
+        Passes over the data; by default as many as make about 4000 updates (3000 if implicit).
     batch_size
         Cells per update.
     learning_rate
@@ -134,8 +134,8 @@ def fit_energy(
     degree
         Highest degree of the monomials of a linear energy; by default up to four, as long as they are no more than 500.
     n_centers
-        Number of radial basis functions of a linear energy; by default 10 in one dimension and 100 on a grid in two,
-        300 at centres of clusters beyond.
+        Number of radial basis functions of a linear energy; by default a grid of 15 in one dimension and of 225 in
+        two, and up to 300 at centres of clusters beyond.
     ridge
         Regularisation of a linear energy, on features of unit mean square; ``"auto"`` chooses it by the leave-one-out
         error.
