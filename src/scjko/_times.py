@@ -61,11 +61,13 @@ def read_time(name: str, value: Any, column: pd.Series, time_values: Mapping[Any
         if not np.isfinite(float(value)):
             raise ValueError(f"{name}={value!r} is not finite.")
         return float(value)
-    rows = column[[_text(label) == _text(value) for label in column]]
-    if len(rows):
-        return float(read_times(rows.iloc[:1], time_values)[0])
-    if _text(value) in by_text(time_values or {}):
-        return by_text(time_values or {})[_text(value)]
+    told = by_text(time_values or {})
+    if _text(value) in told:
+        return told[_text(value)]
+    labels = column.drop_duplicates()
+    here = labels[[_text(label) == _text(value) for label in labels]]
+    if len(here):
+        return float(read_times(here, time_values)[0])
     raise ValueError(f"{name}={value!r} is neither a number nor a label in obs[{column.name!r}].")
 
 
@@ -112,10 +114,12 @@ def _text(label: Any) -> str:
 
 def _look_up(column: pd.Series, time_values: Mapping[Any, float]) -> NDArray[np.float64]:
     told = by_text(time_values)
-    unknown = [label for label in pd.unique(column.astype(object)) if _text(label) not in told]
+    labels = pd.unique(column.astype(object))
+    unknown = [label for label in labels if _text(label) not in told]
     if unknown:
         raise ValueError(f"time_values says nothing of {_shown(unknown)}, which obs[{column.name!r}] holds.")
-    return np.array([told[_text(label)] for label in column], dtype=np.float64)
+    times = {label: told[_text(label)] for label in labels}
+    return column.astype(object).map(times).to_numpy(dtype=np.float64)
 
 
 def _read_labels(column: pd.Series) -> NDArray[np.float64]:

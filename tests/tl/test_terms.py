@@ -116,20 +116,14 @@ def interacting(rng, n=300, n_times=6, step=0.05):
     return time_course(points, step * np.arange(n_times))
 
 
+def fit_interaction(adata, **options):
+    static = {"scheme": "explicit", "time_varying": False, "progress": False}
+    sj.tl.fit_energy(adata, "time", use_rep="X", terms=("potential", "interaction"), **static, **options)
+
+
 def test_an_interaction_that_the_data_determine_is_recovered(rng):
     adata = interacting(rng)
-    sj.tl.fit_energy(
-        adata,
-        "time",
-        use_rep="X",
-        terms=("potential", "interaction"),
-        parametrization="linear",
-        scheme="explicit",
-        time_varying=False,
-        degree=4,
-        n_centers=0,
-        progress=False,
-    )
+    fit_interaction(adata, parametrization="linear", degree=4, n_centers=0)
     energy = sj.get.energy(adata)
     first = adata.obsm["X"][adata.obs["time"] == 0]
     away = first - rng.permutation(first)
@@ -145,16 +139,7 @@ def test_an_interaction_that_the_data_determine_is_recovered(rng):
 
 def test_a_neural_interaction_explains_the_motion(rng):
     adata = interacting(rng)
-    sj.tl.fit_energy(
-        adata,
-        "time",
-        use_rep="X",
-        terms=("potential", "interaction"),
-        scheme="explicit",
-        time_varying=False,
-        epochs=60,
-        progress=False,
-    )
+    fit_interaction(adata, epochs=60)
     assert adata.uns["jko"]["diagnostics"]["explained"].min() > 0.98
     energy = sj.get.energy(adata)
     x, t = adata.obsm["X_jko"], adata.obs["time"].to_numpy()
