@@ -29,6 +29,8 @@ def check_options(adata: AnnData, asked: Mapping[str, Any], copy: bool) -> None:
     check_option("parametrization", asked["parametrization"], ["neural", "linear"])
     check_option("scheme", asked["scheme"], SCHEMES)
     check_option("time_label", asked["time_label"], TIME_LABELS)
+    if isinstance(asked["coupling"], Mapping):
+        raise TypeError("coupling names a solver; pass ready-made couplings as couplings={(t0, t1): matrix}.")
     check_option("coupling", asked["coupling"], SOLVERS)
     kinds = [None, True, False] + ["smooth"] * (asked["parametrization"] == "linear")
     check_option("time_varying", asked["time_varying"], kinds)

@@ -68,10 +68,21 @@ def test_snapshots_meet_at_the_same_mean_potential(rng):
 
 def test_small_data_get_as_many_updates_as_large():
     for n_rows in (10, 330, 3000, 20000):
-        for scheme, updates in descent.UPDATES.items():
-            training = Training().resolved(n_rows, scheme)
+        for kind, updates in {
+            ("both", "label"): descent.UPDATES,
+            ("implicit", "constant"): descent.UPDATES,
+            ("implicit", "label"): descent.UPDATES_IMPLICIT_VARYING,
+        }.items():
+            training = Training().resolved(n_rows, *kind)
             assert updates <= training.epochs * n_batches(n_rows, training.batch_size) < 1.3 * updates + 80
-    assert Training(epochs=7).resolved(1000, "both").epochs == 7
+    assert Training(epochs=7).resolved(1000, "both", "label").epochs == 7
+
+
+def test_cells_that_do_not_move_are_explained(rng):
+    x = rng.normal(size=(100, 2))
+    points = [x, x + 1e-15, x]
+    fitted = fit(points, couple(points), Intervals(np.arange(3.0), "interval"), settings=Training(epochs=50))
+    assert (fitted.explained > 0.9).all()
 
 
 def test_padding_is_at_most_an_eighth():

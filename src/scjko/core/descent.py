@@ -22,9 +22,11 @@ from .problem import Problem
 Array = NDArray[np.float64]
 
 #: Gradient updates of a default fit. Counted in updates, not epochs, so that small data sets are not undertrained. An
-#: implicit fit predicts by inverting the map it learned, which amplifies noise that longer training fits: on embryoid
-#: bodies (splits 10 to 12) the error is 0.578 after 3000 updates and 0.609 after 4000.
-UPDATES = {"both": 4000, "explicit": 4000, "implicit": 3000}
+#: implicit fit predicts by inverting the map it learned, which amplifies noise that longer training fits, unless one
+#: potential averages it over all intervals: on embryoid bodies (splits 10 to 12) the error of a time-varying one is
+#: 0.578 after 3000 updates and 0.609 after 4000.
+UPDATES = 4000
+UPDATES_IMPLICIT_VARYING = 3000
 #: Cells of its population that a point meets in one update, in each of two independent samples.
 PARTNERS = 16
 
@@ -34,7 +36,7 @@ _optimizer = optax.chain(optax.clip_by_global_norm(10.0), optax.scale_by_adam())
 
 @dataclass(frozen=True)
 class Training:
-    """Settings of the gradient descent; ``epochs=None`` stands for as many as make about ``UPDATES``."""
+    """Settings of the gradient descent; ``epochs=None`` stands for as many as make the default number of updates."""
 
     layers: tuple[int, ...] = (64, 64)
     epochs: int | None = None
@@ -42,12 +44,13 @@ class Training:
     learning_rate: float = 2e-2
     random_state: int = 0
 
-    def resolved(self, n_rows: int, scheme: str) -> Training:
-        """The same settings with the batch size and number of epochs for ``n_rows`` conditions of ``scheme``."""
+    def resolved(self, n_rows: int, scheme: str, mixing: str) -> Training:
+        """The same settings with the batch size and number of epochs for ``n_rows`` conditions of such an energy."""
         batch_size = min(self.batch_size, 1 << (n_rows - 1).bit_length())
         epochs = self.epochs
         if epochs is None:
-            epochs = -(-UPDATES[scheme] // n_batches(n_rows, batch_size))
+            updates = UPDATES_IMPLICIT_VARYING if scheme == "implicit" and mixing != "constant" else UPDATES
+            epochs = -(-updates // n_batches(n_rows, batch_size))
             # A multiple of ten from ten on, so that progress can be told in ten equal parts.
             epochs = epochs if epochs < 10 else -(-epochs // 10) * 10
         return replace(self, batch_size=batch_size, epochs=epochs)

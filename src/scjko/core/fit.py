@@ -20,7 +20,7 @@ from .interactions import feature_forces
 from .intervals import Intervals
 from .linear import BLOCK_ENTRIES, Normal, Solution, accumulate, solve
 from .models import LinearPotential, NeuralPotential, Weights, feature_gradients
-from .problem import Problem, Scales, make_problem
+from .problem import STILL, Problem, Scales, make_problem
 
 Array = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def fit(
     )
     solution, losses = None, None
     if isinstance(settings, Training):
-        settings = settings.resolved(len(rows.points), scheme)
+        settings = settings.resolved(len(rows.points), scheme, mixing)
         weights, losses = descend(problem, settings, on_progress)
         energy = replace(energy, weights=weights, interaction_model=energy.model if problem.populations else None)
     else:
@@ -205,9 +205,13 @@ def _population_means(energy: Energy, x: Array, weight: Array, interval: int, en
 
 
 def _explained(energy: Energy, rows: Conditions) -> tuple[Array, float]:
-    """For each interval 1 − ∫‖r‖² / ∫‖v̄‖² over the ends that were fitted, and the fraction left over all of them."""
+    """For each interval 1 − ∫‖r‖² / ∫‖v̄‖² over the ends that were fitted, and the fraction left over all of them.
+
+    Where cells do not move, ‖r‖ is held against their spread instead.
+    """
     residual = rows.velocity - energy.velocity_at(rows.points, rows.interval, rows.end)
     n = len(energy.times) - 1
     left = np.bincount(rows.interval, rows.importance * np.sum(residual**2, axis=1), n)
     total = np.bincount(rows.interval, rows.importance * np.sum(rows.velocity**2, axis=1), n)
-    return 1 - left / np.where(total > 0, total, 1.0), float(left.sum() / (total.sum() or 1.0))
+    still = total <= (STILL * energy.length) ** 2
+    return 1 - left / np.where(still, energy.length**2, total), float(left.sum() / (total.sum() or 1.0))

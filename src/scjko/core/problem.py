@@ -16,6 +16,8 @@ from .intervals import Intervals, conditioning
 Array = NDArray[np.float64]
 
 TERMS = ("potential", "interaction", "internal")
+#: Displacements below this fraction of the population's spread are rounding: such cells do not move.
+STILL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Scales:
         length = float(np.sqrt(np.mean((cells - center) ** 2)))
         speed = float(np.sqrt(relative(rows.importance) @ np.mean(rows.velocity**2, axis=1) / len(rows.weight)))
         # Cells that only seem to move, by rounding, do not set the unit.
-        still = speed * gap <= 1e-12 * length
+        still = speed * gap <= STILL * length
         return cls(center, length or 1.0, 1.0 if still else speed)
 
     def inner(self, x: Array) -> Array:

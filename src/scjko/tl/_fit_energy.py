@@ -126,7 +126,7 @@ def fit_energy(
     layers
         Widths of the hidden layers.
     epochs
-        Passes over the data; by default as many as make about 4000 updates (3000 if implicit).
+        Passes over the data; by default as many as make about 4000 updates (3000 of an implicit, time-varying one).
     batch_size
         Cells per update.
     learning_rate
