@@ -2,8 +2,8 @@
 
 from importlib.metadata import version
 
-from . import datasets, get, tl
+from . import benchmarks, datasets, get, tl
 
-__all__ = ["datasets", "get", "tl"]
+__all__ = ["benchmarks", "datasets", "get", "tl"]
 
 __version__ = version("scjko")

@@ -38,6 +38,7 @@ def check_options(adata: AnnData, asked: Mapping[str, Any], copy: bool) -> None:
     check_positive("epsilon", asked["epsilon"])
     check_integer("n_components", asked["n_components"])
     check_bool("whiten", asked["whiten"])
+    settings_of(asked)  # checks those of the parametrisation
 
 
 def settings_of(asked: Mapping[str, Any]) -> Training | ClosedForm:

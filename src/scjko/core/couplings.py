@@ -6,8 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
+import jax
 import numpy as np
 import ot
 from numpy.typing import NDArray
@@ -118,23 +120,33 @@ def sinkhorn(x: Array, y: Array, a: Array | None = None, b: Array | None = None,
     Entries below a millionth of the largest are dropped and the rest made to sum to one. A solver that does not
     converge is a ``RuntimeError``.
     """
-    import jax.numpy as jnp  # OTT takes a second to import, and few fits need it
-    from ott.geometry.geometry import Geometry
-    from ott.solvers import linear
-
     cost = cdist(x, y, "sqeuclidean")
     cost /= cost.mean() or 1.0
-    masses = [jnp.asarray(uniform(z) if w is None else w / w.sum(), jnp.float32) for z, w in ((x, a), (y, b))]
-    geometry = Geometry(cost_matrix=jnp.asarray(cost, jnp.float32), epsilon=epsilon)
-    solved = linear.solve(geometry, a=masses[0], b=masses[1], max_iterations=20_000)
-    plan = np.asarray(solved.matrix, dtype=np.float64)
-    if not bool(solved.converged) or not np.isfinite(plan).all():
+    masses = [(uniform(z) if w is None else w / w.sum()).astype(np.float32) for z, w in ((x, a), (y, b))]
+    matrix, converged = _sinkhorn_program()(cost.astype(np.float32), *masses, np.float32(epsilon))
+    plan = np.asarray(matrix, dtype=np.float64)
+    if not bool(converged) or not np.isfinite(plan).all():
         raise RuntimeError(
             f"The Sinkhorn coupling of {len(x)} and {len(y)} cells did not converge with epsilon={epsilon:g}; "
             "use a larger epsilon, or coupling='exact'."
         )
     source, target = np.nonzero(plan > 1e-6 * plan.max())
     return Coupling.of(source, target, plan[source, target], x, y)
+
+
+@cache
+def _sinkhorn_program() -> Callable[..., tuple[Any, Any]]:
+    """Sinkhorn's algorithm, compiled once for every shape: the plan, and whether it converged."""
+    from ott.geometry.geometry import Geometry  # OTT takes a second to import, and few fits need it
+    from ott.solvers import linear
+
+    @jax.jit
+    def program(cost: jax.Array, a: jax.Array, b: jax.Array, epsilon: Any) -> tuple[Any, Any]:
+        geometry = Geometry(cost_matrix=cost, epsilon=epsilon)
+        solved = linear.solve(geometry, a=a, b=b, max_iterations=20_000)
+        return solved.matrix, solved.converged
+
+    return program
 
 
 def solver(name: str, *, size: int, epsilon: float, random_state: int) -> Callable[..., Coupling]:

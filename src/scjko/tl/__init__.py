@@ -2,5 +2,6 @@
 
 from ._fit_energy import fit_energy
 from ._predict import predict
+from ._validate import validate
 
-__all__ = ["fit_energy", "predict"]
+__all__ = ["fit_energy", "predict", "validate"]

@@ -8,11 +8,12 @@ import numpy as np
 from anndata import AnnData
 from numpy.typing import NDArray
 
+from .._fitting import couple_snapshots, fit_snapshots, varies
 from .._keys import Keys
-from .._logging import logger, progress_bar
+from .._logging import logger
 from .._ready_made import ready_made
 from .._report import diagnose
-from .._settings import check_options, settings_of
+from .._settings import check_options
 from .._snapshots import (
     Snapshots,
     Whitening,
@@ -23,12 +24,10 @@ from .._snapshots import (
     obs_column,
     representation,
 )
-from .._storage import check_free, energy_to_uns, mixing, recorded, write_fit
-from ..core.couplings import Coupling, couple, solver
+from .._storage import check_free, energy_to_uns, recorded, write_fit
+from ..core.couplings import Coupling
 from ..core.descent import Training
 from ..core.energies import Energy
-from ..core.fit import fit
-from ..core.intervals import Intervals
 
 
 def fit_energy(
@@ -183,7 +182,6 @@ def fit_energy(
     """
     asked = {name: value for name, value in locals().items() if name not in ("adata", "progress", "copy")}
     check_options(adata, asked, copy)
-    settings = settings_of(asked)
     rep, coordinates = representation(adata, use_rep, n_pcs)
     check_free(adata, key_added, rep)
     whitening = Whitening.of(coordinates) if whiten else None
@@ -192,29 +190,14 @@ def fit_energy(
     times = cell_times(adata, time_key, time_values)
     snapshots = collect(coordinates, times, cell_weights(adata, weight_key))
     check_snapshots(snapshots, time_key)
-    if time_varying is None:
-        time_varying = scheme == "both" or len(snapshots.times) > 2
-
     if couplings is None:
-        solved = _couple(snapshots, asked, progress)
+        solved = couple_snapshots(snapshots, asked, progress)
     else:
         column = obs_column(adata, "time_key", time_key)
         solved = ready_made(couplings, snapshots, adata.obs_names, column, time_values)
-    with progress_bar(100, "training", enabled=progress) as bar:
-        fitted = fit(
-            snapshots.points,
-            solved,
-            Intervals(snapshots.times, time_label),
-            settings=settings,
-            terms=tuple(terms),
-            scheme=scheme,
-            mixing=mixing(parametrization, time_varying),
-            point_weights=snapshots.weights,
-            n_components=n_components,
-            on_progress=lambda fraction: bar.update(100 * fraction),
-        )
+    fitted = fit_snapshots(snapshots, solved, asked, progress)
 
-    resolved = {"use_rep": rep, "n_pcs": coordinates.shape[1], "time_varying": time_varying}
+    resolved = {"use_rep": rep, "n_pcs": coordinates.shape[1], "time_varying": varies(asked, len(snapshots.times))}
     if isinstance(fitted.settings, Training):
         resolved["epochs"] = fitted.settings.epochs
     keys = Keys(key_added)
@@ -233,22 +216,6 @@ def fit_energy(
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     write_fit(adata, keys, obs=obs, obsm={keys.coordinates: coordinates, **obsm}, uns=uns)
     return adata if copy else None
-
-
-def _couple(snapshots: Snapshots, asked: Mapping[str, Any], progress: bool) -> list[Coupling]:
-    sizes, size = snapshots.sizes, asked["coupling_batch"]
-    if asked["coupling"] == "batched" and size > sizes.min():
-        raise ValueError(
-            f"coupling_batch={size} is larger than the smallest snapshot ({sizes.min()} cells at "
-            f"{snapshots.times[np.argmin(sizes)]:g}); choose a smaller batch, or coupling='exact'."
-        )
-    largest = max(zip(sizes[:-1], sizes[1:], strict=True), key=np.prod)
-    logger.info(
-        "Coupling %d intervals (%s), the largest of %d × %d cells.", len(sizes) - 1, asked["coupling"], *largest
-    )
-    solve = solver(asked["coupling"], size=size, epsilon=asked["epsilon"], random_state=asked["random_state"])
-    with progress_bar(len(sizes) - 1, "couplings", enabled=progress) as bar:
-        return couple(snapshots.points, snapshots.weights, solve, on_solved=bar.update)
 
 
 def _cell_fields(

@@ -1,0 +1,33 @@
+"""The paper's experiments, its test functions and its rivals."""
+
+from . import baselines, couplings, embryoid, failure_modes, general, lightspeed, scaling, time_varying
+from ._functionals import Functional, functionals
+from ._gallery import gallery
+from ._generate import generate
+
+__all__ = [
+    "Functional",
+    "baselines",
+    "couplings",
+    "embryoid",
+    "experiments",
+    "failure_modes",
+    "functionals",
+    "gallery",
+    "general",
+    "generate",
+    "lightspeed",
+    "scaling",
+    "time_varying",
+]
+
+#: Every experiment by the name it has on the command line: modules with ``run``, ``table`` and ``draw``.
+experiments = {
+    "lightspeed": lightspeed,
+    "scaling": scaling,
+    "general": general,
+    "couplings": couplings,
+    "time-varying": time_varying,
+    "failure-modes": failure_modes,
+    "embryoid": embryoid,
+}

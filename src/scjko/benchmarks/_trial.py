@@ -1,0 +1,112 @@
+"""One trial: a model is fitted to training particles and judged on held-out ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from anndata import AnnData
+from numpy.typing import NDArray
+
+from ..core.couplings import couple, solver
+from ..core.descent import Training
+from ..core.energies import Energy
+from ..core.fit import ClosedForm, fit
+from ..core.intervals import Intervals
+from ..core.metrics import emd
+from ..core.problem import TERMS
+from ._generate import snapshots_of
+
+Array = NDArray[np.float64]
+
+#: The four models of the paper: how the energy is written, and its terms.
+MODELS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "jkonet_star_potential": ("neural", ("potential",)),
+    "jkonet_star": ("neural", TERMS),
+    "jkonet_star_linear_potential": ("linear", ("potential",)),
+    "jkonet_star_linear": ("linear", TERMS),
+}
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted model, whichever it is: how it moves cells, and how long it took."""
+
+    step: Callable[[Array, float, float], Array]
+    seconds: float
+    """Everything: couplings, compilation and fit."""
+    seconds_couplings: float
+    seconds_per_epoch: float
+    losses: Array
+    energy: Energy | None = None
+
+
+def fit_model(
+    adata: AnnData,
+    model: str,
+    *,
+    epochs: int | None = None,
+    coupling: str = "exact",
+    epsilon: float = 0.01,
+    scheme: str = "explicit",
+    random_state: int = 0,
+) -> Fitted:
+    """One of :data:`MODELS`, with the potential constant in time, fitted to the training particles."""
+    points, times = snapshots_of(adata, "train"), np.unique(adata.obs["time"])
+    started = time.perf_counter()
+    couplings = couple(points, None, solver(coupling, size=1000, epsilon=epsilon, random_state=random_state))
+    coupled = time.perf_counter()
+    parametrization, terms = MODELS[model]
+    fitted = fit(
+        points,
+        couplings,
+        Intervals(times),
+        settings=Training(epochs=epochs, random_state=random_state)
+        if parametrization == "neural"
+        else ClosedForm(random_state=random_state),
+        terms=terms,
+        scheme=scheme,
+        mixing="constant",
+    )
+    done = time.perf_counter()
+    return Fitted(
+        fitted.energy.step,
+        done - started,
+        coupled - started,
+        (done - coupled) / len(fitted.losses),
+        fitted.losses,
+        fitted.energy,
+    )
+
+
+def one_step_errors(step: Callable[[Array, float, float], Array], snapshots: list[Array], times: Array) -> Array:
+    """For each step the exact EMD of the snapshot before it, moved by ``step``, to the one after it."""
+    return np.array(
+        [
+            emd(step(x, float(t0), float(t1)), y)
+            for x, y, t0, t1 in zip(snapshots[:-1], snapshots[1:], times[:-1], times[1:], strict=True)
+        ]
+    )
+
+
+def stay(x: Array, t0: float, t1: float) -> Array:
+    """No move: what any model has to beat."""
+    return x
+
+
+def judge(adata: AnnData, fitted: Fitted) -> dict[str, Any]:
+    """Error on held-out particles and cost of a fitted model, as a row of a table."""
+    snapshots, times = snapshots_of(adata, "test"), np.unique(adata.obs["time"])
+    errors = one_step_errors(fitted.step, snapshots, times)
+    return {
+        "emd": float(errors.mean()),
+        "emd_std": float(errors.std()),
+        "emd_no_move": float(one_step_errors(stay, snapshots, times).mean()),
+        "seconds": fitted.seconds,
+        "seconds_couplings": fitted.seconds_couplings,
+        "seconds_per_epoch": fitted.seconds_per_epoch,
+        "epochs": len(fitted.losses),
+    }
