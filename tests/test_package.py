@@ -22,7 +22,7 @@ PUBLIC = [
     (f"{namespace}.{name}", getattr(getattr(sj, namespace), name))
     for namespace in NAMESPACES
     for name in getattr(sj, namespace).__all__
-]
+] + [("benchmarks.generate", sj.benchmarks.generate), ("benchmarks.gallery", sj.benchmarks.gallery)]
 
 
 def imported(path: Path) -> set[str]:
@@ -66,7 +66,7 @@ def test_public_functions_follow_scanpys_manners(name, function):
     positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert len(positional) <= 3
     assert all(p.annotation is not p.empty for p in parameters)
-    if not name.startswith("datasets"):
+    if not name.startswith(("datasets", "benchmarks")):
         assert positional[0].name == "adata"
     document = inspect.getdoc(function)
     assert document is not None and "Returns\n-------" in document and "Examples\n--------" in document
@@ -86,6 +86,8 @@ def test_every_public_name_is_in_the_api_page():
     page = (ROOT / "docs" / "api.md").read_text()
     for name, _ in PUBLIC:
         assert f"`sj.{name}" in page, f"{name} is not in docs/api.md"
+    for name in sj.benchmarks.__all__:
+        assert re.search(rf"`(sj\.benchmarks)?\.{name}\b", page), f"benchmarks.{name} is not in docs/api.md"
     for method in ("potential", "gradient", "hessian", "step", "simulate"):
         assert f"`.{method}(" in page
 

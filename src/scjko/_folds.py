@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ._snapshots import Snapshots
 from .core.couplings import Coupling
 from .core.energies import Energy
-from .core.interpolation import between
+from .core.interpolation import best_strength, between, towards_observed
 from .core.metrics import emd
 from .core.training_free import Cloud, midpoint, mixture, transport
 
@@ -33,15 +33,15 @@ class Fold:
     seed: int
 
 
-def leave_out_cells(times: Array, test_size: float, n_splits: int, random_state: int) -> list[Fold]:
-    """Folds that hold out ``test_size`` of the cells of every time point, at random."""
+def leave_out_cells(snapshots: Snapshots, test_size: float, n_splits: int, random_state: int) -> list[Fold]:
+    """Folds that hold out ``test_size`` of the cells of every time point, at random whatever the order of rows."""
     if test_size >= 1:
         raise ValueError(f"test_size={test_size:g} must be a fraction below one.")
     folds = []
     for split in range(n_splits):
-        rng, train = np.random.default_rng(random_state + split), np.zeros(len(times), dtype=bool)
-        for time in np.unique(times):
-            cells = rng.permutation(np.flatnonzero(times == time))
+        rng, train = np.random.default_rng(random_state + split), np.zeros(len(snapshots.rows), dtype=bool)
+        for time, rows in zip(snapshots.times, np.split(snapshots.rows, np.cumsum(snapshots.sizes)[:-1]), strict=True):
+            cells = rng.permutation(rows)
             n_train = round((1 - test_size) * len(cells))
             if n_train < 2 or n_train == len(cells):
                 raise ValueError(
@@ -53,7 +53,7 @@ def leave_out_cells(times: Array, test_size: float, n_splits: int, random_state:
     return folds
 
 
-def leave_out_times(times: Array, time_key: str) -> list[Fold]:
+def leave_out_times(times: Array, time_key: str, random_state: int) -> list[Fold]:
     """Folds that hold out every time point but the first and the last, in turn."""
     there = np.unique(times)
     if len(there) < 3:
@@ -61,7 +61,7 @@ def leave_out_times(times: Array, time_key: str) -> list[Fold]:
             f"protocol='times' leaves out a time point between two others, and obs[{time_key!r}] has but {len(there)} "
             "time points; use protocol='cells'."
         )
-    return [Fold(split, times != time, 0) for split, time in enumerate(there[1:-1])]
+    return [Fold(split, times != time, random_state) for split, time in enumerate(there[1:-1])]
 
 
 def clouds(snapshots: Snapshots) -> list[Cloud]:
@@ -91,7 +91,7 @@ def times_rows(energy: Energy, train: Snapshots, test: Snapshots, couplings: lis
     before, after, ends = known[k], known[k + 1], (train.times[k], train.times[k + 1])
     fraction = (time - ends[0]) / (ends[1] - ends[0])
     predictions = {
-        "scjko": between(energy, before, after, ends, time).cloud,
+        "scjko": near_observed(between(energy, before, after, ends, time).cloud, known, train.times),
         "persistence": before,
         "ot_midpoint": midpoint(before.points, after.points, couplings[k], fraction),
         "mixture": mixture(before, after, fraction),
@@ -100,6 +100,13 @@ def times_rows(energy: Energy, train: Snapshots, test: Snapshots, couplings: lis
     # Every second cell in an order by coordinates would be a sample better than random: halves are drawn.
     half = np.random.default_rng(0).permutation(len(target.weight)) % 2 == 0
     yield from _rows({"floor": _part(target, half)}, _part(target, ~half), time)
+
+
+def near_observed(cloud: Cloud, known: list[Cloud], times: Array, random_state: int = 0) -> Cloud:
+    """Interpolated cells pulled towards observed ones, as strongly as left-out measured times advise."""
+    observed = np.concatenate([other.points for other in known])
+    strength = best_strength(known, times, random_state)
+    return cloud._replace(points=towards_observed(cloud.points, observed, strength, random_state))
 
 
 def _part(cloud: Cloud, chosen: NDArray[np.bool_]) -> Cloud:

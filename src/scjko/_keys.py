@@ -45,6 +45,16 @@ class Keys:
         return f"{self.key}_source_time"
 
     @property
+    def side(self) -> str:
+        """``obs`` of an interpolation: whether the cell was observed before or after the time asked for."""
+        return f"{self.key}_side"
+
+    @property
+    def weight(self) -> str:
+        """``obs`` of an interpolation: the weight of the cell, one in all for each time."""
+        return f"{self.key}_weight"
+
+    @property
     def coordinates(self) -> str:
         """``obsm``: the coordinates that were fitted."""
         return f"X_{self.key}"

@@ -7,23 +7,37 @@ import pandas as pd
 
 
 def verdict(frame: pd.DataFrame) -> tuple[str, bool]:
-    """Whether the energy predicts better than every predictor without training, in words and as a bool.
+    """What the errors say in words, and whether the energy predicts better than every predictor without training.
 
-    It does if it is better on average and in more than half of the splits.
+    One predictor is better than another if it is on average and in more than half of the splits.
     """
     errors = frame.pivot_table(index=["split", "time"], columns="method", values="emd")
-    untrained = errors.drop(columns=["scjko", "floor"])
-    rival = str(untrained.mean().idxmin())
-    ours, theirs, floor = (float(errors[name].mean()) for name in ("scjko", rival, "floor"))
-    gain = (errors[rival] - errors["scjko"]).groupby("split").mean()
-    won, n_splits = int(np.sum(gain > 0)), len(gain)
-    what = "held-out cells" if frame["protocol"].iloc[0] == "cells" else "left-out time points"
+    rival = str(errors.drop(columns=["scjko", "floor"]).mean().idxmin())
+    what = {"cells": "held-out cells", "times": "left-out time points"}[frame["protocol"].iloc[0]]
+    if _wins(errors, rival):
+        said = f"The fitted energy predicts {what} better than anything without training."
+    elif _wins(errors, "persistence"):
+        said = f"The fitted energy predicts {what}, but no better than {rival}, which needs no training."
+    else:
+        said = f"The fitted energy adds nothing: {what} are predicted as well by not moving at all."
+    means = errors.mean()
+    beside = f" and {means['persistence']:.4g} without moving" if rival != "persistence" else ""
     figures = (
-        f"EMD {ours:.4g} against {theirs:.4g} ({rival}), better in {won} of {n_splits} "
-        f"{'split' if what == 'held-out cells' else 'time point'}{'s' * (n_splits > 1)}; two samples of one population "
-        f"are {floor:.4g} apart, and not moving at all gives {float(errors['persistence'].mean()):.4g}."
+        f"EMD {means['scjko']:.4g}, against {means[rival]:.4g} ({rival}){beside}; better than {rival} in "
+        f"{_won(errors, rival)} of {errors.index.get_level_values('split').nunique()}. Two samples of one population "
+        f"are {means['floor']:.4g} apart."
     )
-    better = bool(gain.mean() > 0 and won > n_splits / 2)
-    if better:
-        return f"The fitted energy predicts {what} better than anything without training: {figures}", True
-    return f"The fitted energy adds nothing: it predicts {what} no better than {rival} does. {figures}", False
+    return f"{said} {figures}", _wins(errors, rival)
+
+
+def _gains(errors: pd.DataFrame, rival: str) -> pd.Series:
+    return (errors[rival] - errors["scjko"]).groupby("split").mean()
+
+
+def _won(errors: pd.DataFrame, rival: str) -> int:
+    return int(np.sum(_gains(errors, rival) > 0))
+
+
+def _wins(errors: pd.DataFrame, rival: str) -> bool:
+    gains = _gains(errors, rival)
+    return bool(gains.mean() > 0 and _won(errors, rival) > len(gains) / 2)

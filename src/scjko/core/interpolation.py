@@ -16,6 +16,13 @@ from .training_free import Cloud, midpoint
 
 Array = NDArray[np.float64]
 
+#: Strengths of the density prior that are tried.
+STRENGTHS = (0.0, 0.25, 0.5, 0.75)
+#: Observed cells that one may be pulled to: enough to stand for the population around a point.
+NEIGHBOURS = 30
+#: Cells of a snapshot that the choice of the strength looks at.
+MAX_CELLS = 1000
+
 
 class Interpolated(NamedTuple):
     """Cells at a time between two snapshots, and where each comes from."""
@@ -28,14 +35,17 @@ class Interpolated(NamedTuple):
     converged: NDArray[np.bool_]
 
 
-def between(energy: Energy, before: Cloud, after: Cloud, times: tuple[float, float], time: float) -> Interpolated:
+def between(
+    energy: Energy, before: Cloud, after: Cloud, times: tuple[float, float], time: float, random_state: int = 0
+) -> Interpolated:
     """The population at ``time``: cells before it on their way forward, and cells after it on their way back.
 
     Each side goes along the straight line of its whole step, which is where optimal transport would have it
     (McCann 1997), and weighs by how near in time it is.
     """
     fraction = (time - times[0]) / (times[1] - times[0])
-    moved = [energy.move(cloud.points, start, time) for cloud, start in zip((before, after), times, strict=True)]
+    sides = zip((before, after), times, strict=True)
+    moved = [energy.move(cloud.points, start, time, random_state=random_state) for cloud, start in sides]
     weights = [(1 - fraction) * before.weight, fraction * after.weight]
     sizes = [len(before.weight), len(after.weight)]
     return Interpolated(
@@ -46,12 +56,11 @@ def between(energy: Energy, before: Cloud, after: Cloud, times: tuple[float, flo
     )
 
 
-#: Strengths of the density prior that are tried.
-STRENGTHS = (0.0, 0.25, 0.5, 0.75)
-#: Observed cells that one may be pulled to: enough to stand for the population around a point.
-NEIGHBOURS = 30
-#: Cells of a snapshot that the choice of the strength looks at.
-MAX_CELLS = 1000
+def forecast_from(energy: Energy, last: Cloud, start: float, time: float, random_state: int = 0) -> Interpolated:
+    """The population at ``time`` beyond the last snapshot, forecast from that."""
+    moved = energy.move(last.points, start, time, random_state=random_state)
+    n = len(last.weight)
+    return Interpolated(last._replace(points=moved.positions), np.arange(n), np.zeros(n, np.int64), moved.converged)
 
 
 def towards_observed(points: Array, observed: Array, strength: float, random_state: int = 0) -> Array:
@@ -60,10 +69,10 @@ def towards_observed(points: Array, observed: Array, strength: float, random_sta
     Straight lines between snapshots cut through places where no cell ever is; cells observed at any time say where
     they can be, and how they scatter.
     """
-    nearest = np.arange(1, min(NEIGHBOURS, len(observed)) + 1)
-    _, near = cKDTree(observed).query(points, k=nearest)
-    chosen = np.random.default_rng(random_state).integers(0, len(nearest), len(points))
-    return points + strength * (observed[near[np.arange(len(points)), chosen]] - points)
+    n_near = min(NEIGHBOURS, len(observed))
+    near = np.asarray(cKDTree(observed).query(points, k=np.arange(1, n_near + 1))[1])
+    chosen = np.random.default_rng(random_state).integers(0, n_near, len(points))
+    return np.asarray(points + strength * (observed[near[np.arange(len(points)), chosen]] - points))
 
 
 def best_strength(snapshots: Sequence[Cloud], times: Array, random_state: int = 0) -> float:

@@ -1,7 +1,8 @@
-"""Tools: fit an energy, predict cells."""
+"""Tools: fit an energy, predict and interpolate cells, validate."""
 
 from ._fit_energy import fit_energy
+from ._interpolate import interpolate
 from ._predict import predict
 from ._validate import validate
 
-__all__ = ["fit_energy", "predict", "validate"]
+__all__ = ["fit_energy", "interpolate", "predict", "validate"]

@@ -84,11 +84,11 @@ def predict(
     energy, told = energy_from_uns(stored), time_values_from_uns(stored)
     time_key = str(stored["params"]["time_key"])
     start = cell_times(adata, time_key, told)
-    x = _coordinates(adata, stored, key)
+    x = fitted_coordinates(adata, stored, key)
     column = obs_column(adata, "time_key", time_key)
     there = np.union1d(start, energy.times)
     to, from_ = (
-        None if asked is None else _snapped(read_time(name, asked, column, told), there)
+        None if asked is None else snapped(read_time(name, asked, column, told), there)
         for name, asked in (("time", time), ("source", source))
     )
     chosen = np.repeat(_sources(start, to, from_, time_key), n_samples)
@@ -97,13 +97,13 @@ def predict(
     return _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, Keys(key), time_key)
 
 
-def _snapped(time: float, there: NDArray[np.float64]) -> float:
+def snapped(time: float, there: NDArray[np.float64]) -> float:
     """``time``, or the time point that it is up to rounding."""
     nearest = there[np.argmin(np.abs(there - time))]
     return float(nearest) if abs(nearest - time) <= 1e-9 * (there[-1] - there[0]) else time
 
 
-def _coordinates(adata: AnnData, stored: Mapping[str, Any], key: str) -> NDArray[np.floating]:
+def fitted_coordinates(adata: AnnData, stored: Mapping[str, Any], key: str) -> NDArray[np.floating]:
     """The coordinates of cells as they were fitted: the representation, whitened as it was.
 
     Predicted cells have no representation any more, only ``X_jko``; where both are there they must agree.

@@ -53,7 +53,8 @@ def validate(
         What is held out:
 
         - ``"cells"``: some cells of every time point. Those of one are moved to the next and compared with those there.
-        - ``"times"``: every time point but the first and last, in turn. It is interpolated from its neighbours.
+        - ``"times"``: every time point but the first and last, in turn. It is interpolated from its neighbours, by the
+          rule of :func:`scjko.tl.interpolate`.
     test_size
         Fraction of the cells of each time point that is held out.
     n_splits
@@ -105,11 +106,12 @@ def validate(
     _, coordinates = representation(adata, asked["use_rep"], n_pcs)
     times = cell_times(adata, time_key, asked["time_values"])
     weights = cell_weights(adata, asked["weight_key"])
-    check_snapshots(collect(coordinates, times, weights), time_key)
+    everything = collect(coordinates, times, weights)
+    check_snapshots(everything, time_key)
     if protocol == "cells":
-        folds = leave_out_cells(times, check_positive("test_size", test_size), n_splits, random_state)
+        folds = leave_out_cells(everything, check_positive("test_size", test_size), n_splits, random_state)
     else:
-        folds = leave_out_times(times, time_key)
+        folds = leave_out_times(times, time_key, random_state)
     if whiten == "all":
         coordinates = Whitening.of(coordinates)(coordinates)
 

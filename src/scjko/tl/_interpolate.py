@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from anndata import AnnData
+from anndata.utils import make_index_unique
+
+from .._checks import check_integer
+from .._folds import clouds
+from .._keys import Keys
+from .._logging import logger
+from .._snapshots import Snapshots, cell_times, cell_weights, collect, obs_column
+from .._storage import energy_from_uns, fitted, time_values_from_uns
+from .._times import read_time
+from ..core.energies import Energy
+from ..core.interpolation import Interpolated, best_strength, between, forecast_from, towards_observed
+from ._predict import fitted_coordinates, snapped
+
+
+def interpolate(
+    adata: AnnData,
+    times: float | str | Iterable[float | str],
+    *,
+    density_prior: float | str | None = "auto",
+    forecast: bool = True,
+    key: str = "jko",
+    random_state: int = 0,
+) -> AnnData:
+    """Cells at times that nobody measured.
+
+    Between two time points the cells of the one before are moved forward and those of the one after moved back, each
+    part of the way, and pooled: the nearer time point weighs more.
+
+    Parameters
+    ----------
+    adata
+        Annotated data with a fit by :func:`scjko.tl.fit_energy`; ``scheme="both"`` knows the way back best.
+    times
+        One time or several, as numbers or labels of the time column.
+    density_prior
+        Straight lines cut through places where no cell ever is. A number from 0 to 1 pulls every cell that part of the
+        way to a random one of its 30 nearest observed cells. ``"auto"`` chooses it by leaving out measured time points
+        in turn, never with a look at the time asked for; with fewer than three of them it is 0. ``None`` is 0.
+    forecast
+        Whether times beyond the last time point are allowed. They are forecast with the energy of the last interval.
+    key
+        The ``key_added`` of the fit.
+    random_state
+        Seed of the neighbours, and of the noise if the energy has any.
+
+    Returns
+    -------
+    A new AnnData of interpolated cells with
+
+    ``obsm["X_jko"]``
+        Their coordinates.
+    ``obs[time_key]``
+        The time they are interpolated at.
+    ``obs["jko_weight"]``
+        The weight of each, one in all for each time.
+    ``obs["jko_side"]``
+        ``"before"`` or ``"after"``: where the cell was observed, seen from the time asked for.
+    ``obs["jko_source"]``, ``obs["jko_source_time"]``
+        The cell that each was, and when.
+    ``obs["jko_forecast"]``
+        Whether the time lies beyond the last snapshot of the fit.
+    ``obs["jko_converged"]``
+        Whether the step was solved.
+
+    ``uns["jko_interpolation"]`` holds the ``density_prior`` used.
+
+    Examples
+    --------
+    >>> import scjko as sj
+    >>> adata = sj.datasets.simulated(300)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> between = sj.tl.interpolate(adata, 3)
+    >>> between.obs["jko_side"].unique().tolist()
+    ['before', 'after']
+    """
+    stored = fitted(adata, key)
+    check_integer("random_state", random_state, minimum=0)
+    energy, told, params = energy_from_uns(stored), time_values_from_uns(stored), stored["params"]
+    time_key = str(params["time_key"])
+    column = obs_column(adata, "time_key", time_key)
+    asked = [times] if isinstance(times, str) or not isinstance(times, Iterable) else list(times)
+    wanted = [snapped(read_time("times", time, column, told), energy.times) for time in asked]
+    _check_range(wanted, energy, forecast)
+    weight_key = params.get("weight_key")
+    snapshots = collect(
+        fitted_coordinates(adata, stored, key),
+        cell_times(adata, time_key, told),
+        cell_weights(adata, None if weight_key is None else str(weight_key)),
+    )
+    if not np.array_equal(snapshots.times, energy.times):
+        raise ValueError(
+            f"adata has the time points {_listed(snapshots.times)}, and the fit those at {_listed(energy.times)}; "
+            "interpolation needs the cells of every time point that was fitted."
+        )
+    strength = _strength(density_prior, snapshots, random_state)
+    parts = [_at(energy, snapshots, time, strength, random_state) for time in wanted]
+    made = _assemble(parts, wanted, snapshots, energy, adata.obs_names, Keys(key), time_key)
+    made.uns[f"{key}_interpolation"] = {"density_prior": strength}
+    return made
+
+
+def _check_range(times: list[float], energy: Energy, forecast: bool) -> None:
+    first, last = energy.times[[0, -1]]
+    if not times:
+        raise ValueError("times is empty; name at least one.")
+    early, late = [t for t in times if t < first], [t for t in times if t > last]
+    if early:
+        raise ValueError(f"times={_listed(early)} lie before the first time point ({first:g}), where nothing is known.")
+    if late and not forecast:
+        raise ValueError(
+            f"times={_listed(late)} lie beyond the last time point ({last:g}); forecast=True would forecast them."
+        )
+    if late:
+        logger.info("Times %s are forecasts beyond the last time point (%g).", _listed(late), last)
+
+
+def _listed(times: Iterable[float]) -> str:
+    return ", ".join(f"{t:g}" for t in times)
+
+
+def _strength(density_prior: Any, snapshots: Snapshots, random_state: int) -> float:
+    if density_prior is None:
+        return 0.0
+    if isinstance(density_prior, str) and density_prior == "auto":
+        return best_strength(clouds(snapshots), snapshots.times, random_state)
+    if isinstance(density_prior, bool | str) or not np.isscalar(density_prior) or not 0 <= float(density_prior) <= 1:  # type: ignore[arg-type]
+        raise ValueError(f"density_prior={density_prior!r} must be a number from 0 to 1, 'auto' or None.")
+    return float(density_prior)  # type: ignore[arg-type]
+
+
+def _at(energy: Energy, snapshots: Snapshots, time: float, strength: float, seed: int) -> Interpolated:
+    known = clouds(snapshots)
+    if time > energy.times[-1]:
+        return forecast_from(energy, known[-1], energy.times[-1], time, seed)
+    k = min(int(np.searchsorted(energy.times, time, side="right")) - 1, len(known) - 2)
+    found = between(energy, known[k], known[k + 1], (energy.times[k], energy.times[k + 1]), time, seed)
+    if strength > 0 and time not in energy.times:
+        pulled = towards_observed(found.cloud.points, snapshots.coordinates, strength, seed)
+        found = found._replace(cloud=found.cloud._replace(points=pulled))
+    return found
+
+
+def _assemble(
+    parts: list[Interpolated],
+    times: list[float],
+    snapshots: Snapshots,
+    energy: Energy,
+    names: pd.Index,
+    keys: Keys,
+    time_key: str,
+) -> AnnData:
+    frames, points = [], []
+    starts = np.cumsum(snapshots.sizes) - snapshots.sizes
+    for found, time in zip(parts, times, strict=True):
+        k = min(int(np.searchsorted(energy.times, time, side="right")) - 1, len(energy.times) - 2)
+        snapshot = np.where(time > energy.times[-1], len(energy.times) - 1, k + found.side)
+        kept = found.cloud.weight > 0  # at a measured time the other side has none
+        frames.append(
+            pd.DataFrame(
+                {
+                    time_key: time,
+                    keys.source: names[snapshots.rows[starts[snapshot] + found.source]].astype(str),
+                    keys.source_time: energy.times[snapshot],
+                    keys.side: np.where(energy.times[snapshot] <= time, "before", "after"),
+                    keys.weight: found.cloud.weight,
+                    keys.forecast: time > energy.times[-1],
+                    keys.converged: found.converged,
+                }
+            )[kept]
+        )
+        points.append(found.cloud.points[kept])
+    obs = pd.concat(frames, ignore_index=True)
+    labels = [f"{name}-{t:g}" for name, t in zip(obs[keys.source], obs[time_key], strict=True)]
+    obs.index = make_index_unique(pd.Index(labels))
+    return AnnData(obs=obs, obsm={keys.coordinates: np.concatenate(points)})

@@ -1,0 +1,180 @@
+"""Validation: what is held out stays out, distances are exact, and the verdict is right both ways."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import assert_same, simulate
+
+import scjko as sj
+from scjko import _folds
+from scjko._snapshots import collect
+from scjko._verdict import verdict
+from scjko.core.metrics import emd
+from scjko.tl import _validate
+
+FULL = {"n_pcs": 10, "n_splits": 2, "progress": False}
+QUICK = {"use_rep": "X_latent", "n_splits": 2, "epochs": 30, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def validated():
+    adata = simulate(1500)
+    return adata, sj.tl.validate(adata, "day", **FULL)
+
+
+def test_the_frame_is_tidy_and_stored(validated):
+    adata, frame = validated
+    assert list(frame) == ["protocol", "split", "time", "method", "emd", "n_source", "n_target"]
+    days = np.unique(adata.obs["day"])
+    assert len(frame) == 2 * (len(days) - 1) * 5
+    assert set(frame["time"]) == set(days[1:])
+    pd.testing.assert_frame_equal(adata.uns["jko_validation"], frame)
+
+
+def test_it_says_yes_when_the_energy_predicts(validated):
+    _, frame = validated
+    means = frame.groupby("method")["emd"].mean()
+    assert means["scjko"] < means["ot_nearest"] < means["persistence"]
+    assert "predicts held-out cells better than anything without training" in frame.attrs["verdict"]
+
+
+def test_it_says_no_when_times_were_shuffled(caplog):
+    adata = sj.datasets.simulated(900)
+    adata.obs["day"] = np.random.default_rng(0).permutation(adata.obs["day"])
+    with caplog.at_level(logging.WARNING, "scjko"):
+        frame = sj.tl.validate(adata, "day", **QUICK)
+    assert frame.attrs["verdict"].startswith("The fitted energy adds nothing")
+    assert "adds nothing" in caplog.text
+
+
+def test_the_same_seed_gives_the_same_and_rows_do_not_matter(validated):
+    adata, frame = validated
+    shuffled = adata[np.random.default_rng(1).permutation(adata.n_obs)].copy()
+    other = sj.tl.validate(shuffled, "day", **{**FULL, "n_splits": 1}, random_state=1)
+    np.testing.assert_array_equal(other["emd"], frame[frame["split"] == 1]["emd"])
+
+
+def fold_of(adata):
+    """The first split of the cells."""
+    snapshots = collect(adata.obsm["X_latent"], adata.obs["day"].to_numpy(float))
+    return _folds.leave_out_cells(snapshots, 0.4, 1, 0)[0]
+
+
+def test_nothing_of_held_out_cells_reaches_the_fit(monkeypatch):
+    """With held-out cells moved far away, energy, couplings and whitening are what they were."""
+    adata = sj.datasets.simulated(300)
+    seen = []
+    fit = _validate.fit_snapshots
+    monkeypatch.setattr(
+        _validate, "fit_snapshots", lambda train, *rest, **o: seen.append(train) or fit(train, *rest, **o)
+    )
+    options = {**QUICK, "n_splits": 1, "whiten": True}
+    sj.tl.validate(adata, "day", **options)
+    held_out = ~fold_of(adata).train
+    adata.obsm["X_latent"][held_out] += 1e3
+    monkeypatch.setattr(_validate, "leave_out_cells", lambda *args: [_folds.Fold(0, ~held_out, 0)])
+    sj.tl.validate(adata, "day", **options)
+    np.testing.assert_array_equal(seen[0].coordinates, seen[1].coordinates)
+    adata.obsm["X_latent"][held_out] -= 1e3
+    sj.tl.validate(adata, "day", **{**options, "whiten": "all"})
+    assert np.abs(seen[2].coordinates - seen[0].coordinates).max() > 1e-3
+
+
+def test_every_time_in_between_is_left_out_in_turn():
+    adata = sj.datasets.simulated(600)
+    frame = sj.tl.validate(adata, "day", protocol="times", **QUICK)
+    days = np.unique(adata.obs["day"])
+    assert list(frame["time"].unique()) == list(days[1:-1])
+    assert set(frame["method"]) == {"scjko", "persistence", "ot_midpoint", "mixture", "floor"}
+    means = frame.groupby("method")["emd"].mean()
+    assert means["floor"] < means["scjko"] < 0.6 * means["mixture"]
+    sizes = frame[frame["method"] == "scjko"].set_index("time")
+    counts = adata.obs["day"].value_counts()
+    assert sizes.loc[days[1], "n_source"] == counts[days[0]] + counts[days[2]]
+    assert sizes.loc[days[1], "n_target"] == counts[days[1]]
+
+
+def test_distances_are_those_of_the_definition():
+    """Persistence and the floor, computed once more from the split itself."""
+    adata = sj.datasets.simulated(300)
+    frame = sj.tl.validate(adata, "day", **{**QUICK, "n_splits": 1})
+    x, day = adata.obsm["X_latent"], adata.obs["day"].to_numpy(float)
+    train = fold_of(adata).train
+    first, second = np.unique(day)[:2]
+    here, there = x[~train & (day == first)], x[~train & (day == second)]
+    found = frame[frame["time"] == second].set_index("method")["emd"]
+    assert found["persistence"] == pytest.approx(emd(here, there))
+    assert found["floor"] == pytest.approx(emd(x[train & (day == second)], there))
+
+
+def test_splits_leave_the_fraction_out_at_every_time():
+    times = np.repeat([0.0, 1.0], [10, 100])
+    folds = _folds.leave_out_cells(collect(np.arange(110.0)[:, None], times), 0.4, 3, 7)
+    for fold in folds:
+        assert [np.sum(fold.train[times == t]) for t in (0, 1)] == [6, 60]
+    assert [fold.seed for fold in folds] == [7, 8, 9]
+    assert not np.array_equal(folds[0].train, folds[1].train)
+
+
+def frame_of(**errors):
+    rows = [
+        {"protocol": "cells", "split": split, "time": 1.0, "method": method, "emd": value}
+        for method, values in errors.items()
+        for split, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_one_lucky_split_is_no_yes():
+    others = {"persistence": [2.0] * 3, "ot_neighbours": [1.0] * 3, "floor": [0.5] * 3}
+    assert verdict(frame_of(scjko=[0.9, 0.9, 1.05], **others))[1]
+    assert not verdict(frame_of(scjko=[0.1, 1.1, 1.1], **others))[1]
+    text, better = verdict(frame_of(scjko=[2.5] * 3, **others))
+    assert not better and text.startswith("The fitted energy adds nothing") and "in 0 of 3." in text
+    text, better = verdict(frame_of(scjko=[1.5] * 3, **others))
+    assert not better and "but no better than ot_neighbours, which needs no training" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"protocol": "genes"}, ValueError, "protocol='genes' is not an option; choose one of 'cells', 'times'"),
+        ({"test_size": 0}, ValueError, "test_size=0 must be finite and above zero"),
+        ({"test_size": 1.5}, ValueError, "test_size=1.5 must be a fraction below one"),
+        ({"test_size": 0.999}, ValueError, "test_size=0.999 leaves 0 of the"),
+        ({"n_splits": 0}, ValueError, "n_splits=0 is too small"),
+        ({"couplings": {}}, TypeError, "validate takes no 'couplings'; options of a fit that it passes on are"),
+        ({"epoch": 3}, TypeError, "validate takes no 'epoch'"),
+        ({"scheme": "sideways"}, ValueError, "scheme='sideways'"),
+        ({"whiten": "some"}, ValueError, "whiten='some'"),
+        ({"key_added": "a/b"}, ValueError, "must be a name without '/'"),
+        ({"key_added": "taken"}, ValueError, "would overwrite adata.uns"),
+    ],
+)
+def test_bad_input_is_named_and_nothing_written(adata, options, error, words):
+    adata.uns["taken"] = {"mine": 1}
+    before = adata.copy()
+    with pytest.raises(error, match=words):
+        sj.tl.validate(adata, "day", n_pcs=3, progress=False, **options)
+    assert_same(adata, before)
+
+
+def test_two_time_points_are_too_few_to_leave_one_out(adata):
+    two = adata[adata.obs["day"].isin(adata.obs["day"].unique()[:2])].copy()
+    with pytest.raises(ValueError, match=r"protocol='times' leaves out .* has but 2 time points; use protocol='cells'"):
+        sj.tl.validate(two, "day", n_pcs=3, protocol="times")
+
+
+def test_an_error_in_one_fold_is_the_error_of_the_call(adata, monkeypatch):
+    def fail(*args, **options):
+        raise FloatingPointError("The fit of the potential diverged")
+
+    monkeypatch.setattr(_validate, "fit_snapshots", fail)
+    before = adata.copy()
+    with pytest.raises(FloatingPointError, match="diverged"):
+        sj.tl.validate(adata, "day", n_pcs=3, progress=False)
+    assert_same(adata, before)
