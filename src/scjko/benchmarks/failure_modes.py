@@ -141,7 +141,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     for case in TIMES:
         told = "told apart" if cases.loc[case, "told_apart"] else "not told apart"
         left.plot(cases.loc[case, "alpha"], cases.loc[case, "beta"], "o", label=f"{case}: {told}")
-    left.set(xlabel="α (drift)", ylabel="β (noise)", title="observability")
+    left.set(xlabel="α (drift)", ylabel="β (noise)", title="observability", ylim=(0, None))
     left.legend(fontsize=8)
     x, y, u, v, fitted_u, fitted_v = np.array(cases.loc[NO_GRADIENT, "arrows"]).T
     right.quiver(x, y, u, v, color="tab:green", label="true", width=0.004)

@@ -118,23 +118,24 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Errors by functional, the time of an epoch, and the loss over training."""
-    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    figure = Figure(figsize=(12, 4.8), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[2.2, 1, 1.2])
     order = list(dict.fromkeys(frame["functional"]))
-    for model, rows in frame.groupby("model", sort=False):
+    models = list(dict.fromkeys(frame["model"]))
+    for number, model in enumerate(models):
+        rows, colour = frame[frame["model"] == model], f"C{number}"
         means = rows.groupby("functional")["emd"].mean().reindex(order)
-        left.plot(range(len(order)), means.clip(lower=1e-6), "o", label=model)
+        left.plot(range(len(order)), means.clip(lower=1e-6), "o", color=colour, label=model)
         for losses in rows["losses"]:
-            if len(losses) > 1:
-                right.plot(np.linspace(0, 1, len(losses)), losses, color=left.lines[-1].get_color(), lw=0.7, alpha=0.7)
+            if len(losses) > 1:  # a closed form has one
+                right.plot(np.linspace(0, 1, len(losses)), losses, color=colour, lw=0.7, alpha=0.7)
+        middle.boxplot(rows["seconds_per_epoch"], positions=[number], widths=0.6, medianprops={"color": colour})
     left.plot(range(len(order)), [REFERENCE.get(name, np.nan) for name in order], "k_", ms=12, label="reference")
     left.plot(range(len(order)), frame.groupby("functional")["emd_no_move"].mean()[order], "kx", ms=5, label="no move")
     left.set_xticks(range(len(order)), order, rotation=60, ha="right")
-    left.set(yscale="log", ylabel="one-step EMD, held-out particles")
-    left.legend(fontsize=7)
-    times = {model: rows["seconds_per_epoch"].to_numpy() for model, rows in frame.groupby("model", sort=False)}
-    middle.boxplot(list(times.values()))
-    middle.set_xticks(range(1, len(times) + 1), list(times), rotation=60, ha="right")
-    middle.set(yscale="log", ylabel="seconds per epoch")
-    right.set(yscale="log", xlabel="part of the training done", ylabel="loss (1: an energy that moves nothing)")
+    left.set(yscale="log", ylabel="one-step EMD (cut off at 1e-6)", title="error on held-out particles")
+    middle.set_xticks(range(len(models)), ["" for _ in models])
+    middle.set(yscale="log", ylabel="seconds", title="an epoch, or the closed form")
+    right.set(yscale="log", ylim=(1e-6, 3), xlabel="part of the training done", title="loss (1: moves nothing)")
+    figure.legend(loc="outside upper center", ncols=min(len(models) + 2, 6), fontsize=9)
     return figure
