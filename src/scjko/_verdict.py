@@ -22,10 +22,11 @@ def verdict(frame: pd.DataFrame) -> tuple[str, bool]:
         said = f"The fitted energy adds nothing: {what} are predicted as well by not moving at all."
     means = errors.mean()
     beside = f" and {means['persistence']:.4g} without moving" if rival != "persistence" else ""
+    n_splits = errors.index.get_level_values("split").nunique()
+    parts = {"cells": "split", "times": "time point"}[frame["protocol"].iloc[0]] + "s" * (n_splits > 1)
     figures = (
         f"EMD {means['scjko']:.4g}, against {means[rival]:.4g} ({rival}){beside}; better than {rival} in "
-        f"{_won(errors, rival)} of {errors.index.get_level_values('split').nunique()}. Two samples of one population "
-        f"are {means['floor']:.4g} apart."
+        f"{_won(errors, rival)} of {n_splits} {parts}. Two samples of one population are {means['floor']:.4g} apart."
     )
     return f"{said} {figures}", _wins(errors, rival)
 

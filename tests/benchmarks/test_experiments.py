@@ -92,7 +92,17 @@ def test_the_variance_of_the_gaussian_example_solves_its_equation():
 
 def test_more_particles_and_fewer_dimensions_are_easier():
     shown = scaling.table(scaling.run(functionals=["watershed"], n_dims=[2, 5], progress=False))
-    assert shown.loc[("watershed", 500), 2] < shown.loc[("watershed", 200), 2] < shown.loc[("watershed", 200), 5]
+    neural = shown.loc[("jkonet_star_potential", "watershed")]
+    assert neural.loc[500, 2] < neural.loc[200, 2] < neural.loc[200, 5]
+
+
+def test_the_error_of_the_closed_form_grows_sublinearly_where_coordinates_do_not_mix():
+    """Less than five times the error in five times as many dimensions, and nearly none for a quartic."""
+    options = {"models": ["jkonet_star_linear_potential"], "functionals": ["styblinski_tang", "flowers"]}
+    frame = scaling.run(**options, n_particles=[300], n_dims=[4, 20], progress=False)
+    shown = scaling.table(frame).droplevel([0, 2])
+    assert (shown[20] < 5 * shown[4]).all()
+    assert shown.loc["styblinski_tang", 20] < 1e-5
 
 
 def test_general_energies_are_fitted(tmp_path):

@@ -24,7 +24,11 @@ def test_the_papers_grid():
 @pytest.mark.parametrize(("n_dims", "degree", "n_centers"), [(1, 4, 15), (2, 4, 225), (5, 4, 200), (30, 2, 200)])
 def test_defaults_stay_within_bounds_in_any_dimension(rng, n_dims, degree, n_centers):
     model, weights = linear_potential(rng.normal(size=(2000, n_dims)), degree=None, n_centers=None, random_state=0)
-    assert max(map(sum, model.exponents)) == degree
+    assert max(map(sum, model.exponents)) == 4
+    # Products of coordinates up to a degree that their number allows; beyond it, powers of single ones.
+    mixed = [powers for powers in model.exponents if np.count_nonzero(powers) > 1]
+    assert max(map(sum, mixed), default=degree) == degree
+    assert len(set(model.exponents)) == len(model.exponents) <= 500 + 3 * n_dims
     assert len(weights["centers"]) == n_centers
 
 

@@ -134,7 +134,7 @@ def test_one_lucky_split_is_no_yes():
     assert verdict(frame_of(scjko=[0.9, 0.9, 1.05], **others))[1]
     assert not verdict(frame_of(scjko=[0.1, 1.1, 1.1], **others))[1]
     text, better = verdict(frame_of(scjko=[2.5] * 3, **others))
-    assert not better and text.startswith("The fitted energy adds nothing") and "in 0 of 3." in text
+    assert not better and text.startswith("The fitted energy adds nothing") and "in 0 of 3 splits." in text
     text, better = verdict(frame_of(scjko=[1.5] * 3, **others))
     assert not better and "but no better than ot_neighbours, which needs no training" in text
 

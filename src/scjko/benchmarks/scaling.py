@@ -16,6 +16,7 @@ from ._grid import chosen, run_grid, write
 from ._trial import fit_model, judge
 
 DEFAULT = ("styblinski_tang", "flowers", "watershed")
+POTENTIALS = ("jkonet_star_potential", "jkonet_star_linear_potential")
 
 
 def run(
@@ -23,11 +24,12 @@ def run(
     *,
     full: bool = False,
     functionals: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
     n_particles: Sequence[int] | None = None,
     n_dims: Sequence[int] | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Fit the neural potential model for every number of particles and of dimensions.
+    """Fit the potential models for every number of particles and of dimensions.
 
     Parameters
     ----------
@@ -37,6 +39,8 @@ def run(
         The paper's grid, 1000 to 10000 particles in 10 to 50 dimensions, in place of a small one.
     functionals
         Names of the functionals; by default styblinski_tang, flowers and watershed.
+    models
+        ``"jkonet_star_potential"``, ``"jkonet_star_linear_potential"``, or both, the default.
     n_particles, n_dims
         Another grid.
     progress
@@ -44,12 +48,19 @@ def run(
 
     Returns
     -------
-    One row for each functional, number of particles and of dimensions, with the columns of ``lightspeed``.
+    One row for each model, functional, number of particles and of dimensions, with the columns of ``lightspeed``.
     """
     sizes = n_particles or ([1000, 2500, 5000, 7500, 10000] if full else [200, 500])
     dims = n_dims or ([10, 20, 30, 40, 50] if full else [2, 5, 10])
     cells = [
-        {"functional": functional, "n_particles": int(n), "n_dims": int(d), "epochs": None if full else 50}
+        {
+            "model": model,
+            "functional": functional,
+            "n_particles": int(n),
+            "n_dims": int(d),
+            "epochs": None if full else 50,
+        }
+        for model in chosen("models", models, POTENTIALS, POTENTIALS)
         for functional in chosen("functionals", functionals, known_functionals, DEFAULT)
         for n in sizes
         for d in dims
@@ -59,25 +70,27 @@ def run(
     return frame
 
 
-def trial(functional: str, n_particles: int, n_dims: int, epochs: int | None) -> dict[str, Any]:
-    """One functional, one size."""
+def trial(model: str, functional: str, n_particles: int, n_dims: int, epochs: int | None) -> dict[str, Any]:
+    """One model, one functional, one size."""
     adata = generate(functional, n_particles=n_particles, n_dims=n_dims)
-    return judge(adata, fit_model(adata, "jkonet_star_potential", epochs=epochs))
+    return judge(adata, fit_model(adata, model, epochs=epochs))
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The error of each functional and number of particles (rows) by number of dimensions (columns)."""
-    return frame.pivot_table(index=["functional", "n_particles"], columns="n_dims", values="emd", sort=False)
+    """The error of each model, functional and number of particles (rows) by number of dimensions (columns)."""
+    return frame.pivot_table(index=["model", "functional", "n_particles"], columns="n_dims", values="emd", sort=False)
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """Error against dimension for each number of particles, a panel for each functional, with no move dashed."""
+    """Error against dimension for each model and number of particles, a panel for each functional."""
     names = list(dict.fromkeys(frame["functional"]))
     figure = Figure(figsize=(3.6 * len(names), 3.4), layout="constrained")
     for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
         rows = frame[frame["functional"] == name]
-        for n, part in rows.groupby("n_particles"):
-            axes.plot(part["n_dims"], part["emd"], "o-", label=f"{n} particles")
+        for (model, n), part in rows.groupby(["model", "n_particles"], sort=False):
+            style = {"jkonet_star_potential": "o-"}.get(str(model), "s:")
+            part = part.sort_values("n_dims")
+            axes.plot(part["n_dims"], part["emd"], style, label=f"{str(model).removeprefix('jkonet_star_')}, {n}")
         still = rows.groupby("n_dims")["emd_no_move"].mean()
         axes.plot(still.index, still, "k--", lw=1, label="no move")
         axes.set(title=name, xlabel="dimensions", ylabel="one-step EMD", yscale="log")

@@ -13,7 +13,9 @@ from .models import LinearPotential, Weights
 
 Array = NDArray[np.float64]
 
-#: Monomials a default potential may have; the degree is the highest, up to the paper's four, that stays below.
+#: The paper's degree, and the monomials a default potential may have: products of coordinates up to the highest degree
+#: that stays below.
+DEGREE = 4
 MAX_MONOMIALS = 500
 #: Squared width of the radial basis functions over the squared distance of their centres: in the paper 0.5 on ten
 #: points a dimension over [−4, 4].
@@ -27,18 +29,24 @@ def linear_potential(
 
     Monomials up to ``degree`` and radial basis functions: on a grid over the range of the points in one or two
     dimensions (of fifteen a side, where the paper has ten), and at centres found by k-means beyond, where a grid is
-    hopeless.
+    hopeless. By default the degree is the paper's four, of which in many dimensions only the powers of single
+    coordinates are kept where all would be too many.
     """
     n_dims = x.shape[1]
-    if degree is None:
-        degree = max(k for k in (1, 2, 3, 4) if k == 1 or comb(n_dims + k, k) <= MAX_MONOMIALS)
+    powers = exponents(n_dims, degree) if degree is not None else _default_exponents(n_dims)
     if n_dims <= 2:
         per_side = 15 if n_centers is None else max(2, round(n_centers ** (1 / n_dims)))
         centers, spacing = grid(x, 0 if n_centers == 0 else per_side)
     else:
         centers, spacing = clusters(x, min(300, len(x) // 10) if n_centers is None else n_centers, random_state)
     weights = {"centers": centers.astype(np.float32), "width": np.float32(RELATIVE_WIDTH * spacing**2)}
-    return LinearPotential(exponents(n_dims, degree)), weights
+    return LinearPotential(powers), weights
+
+
+def _default_exponents(n_dims: int) -> tuple[tuple[int, ...], ...]:
+    degree = max(k for k in range(1, DEGREE + 1) if k == 1 or comb(n_dims + k, k) <= MAX_MONOMIALS)
+    alone = [tuple(k * (i == j) for j in range(n_dims)) for k in range(degree + 1, DEGREE + 1) for i in range(n_dims)]
+    return exponents(n_dims, degree) + tuple(alone)
 
 
 def exponents(n_dims: int, degree: int) -> tuple[tuple[int, ...], ...]:

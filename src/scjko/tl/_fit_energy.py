@@ -131,7 +131,8 @@ def fit_energy(
     learning_rate
         Peak of the one-cycle schedule.
     degree
-        Highest degree of the monomials of a linear energy; by default up to four, as long as they are no more than 500.
+        Highest degree of the monomials of a linear energy; by default four, but of more than 500 only powers of single
+        coordinates.
     n_centers
         Number of radial basis functions of a linear energy; by default a grid of 15 in one dimension and of 225 in
         two, and up to 300 at centres of clusters beyond.
