@@ -15,11 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from threadpoolctl import threadpool_limits
 
 Array = NDArray[np.float64]
 
 #: Entries of y held at a time: 128 MB in float64.
 BLOCK_ENTRIES = 16_000_000
+#: Matrices of up to this size are small.
+FEW_FEATURES = 500
 #: Strengths tried by ``ridge="auto"``, on features scaled to unit mean square.
 RIDGES = 10.0 ** np.arange(-10, 1)
 
@@ -54,6 +57,11 @@ class Solution:
     """Effective number of coefficients: the trace of A (A + λ)⁻¹."""
 
 
+def threads_for(size: int) -> threadpool_limits:
+    """One thread for small matrices: more gain little there, and on a busy machine they wait for each other."""
+    return threadpool_limits(1 if size <= FEW_FEATURES else None)
+
+
 def blocks(n_rows: int, row_entries: int) -> Iterator[slice]:
     """Slices of rows that hold at most ``BLOCK_ENTRIES`` entries of y each."""
     size = max(1, BLOCK_ENTRIES // max(1, row_entries))
@@ -81,7 +89,8 @@ def accumulate(
     gram, moment = np.zeros((size, size)), np.zeros(size)
     mixtures, group = np.unique(basis, axis=0, return_inverse=True)
     for mixture, members in ((mixtures[g], np.flatnonzero(group.ravel() == g)) for g in range(len(mixtures))):
-        part, part_moment = _sums(rows, velocity, weight, members, n_features + n_shared, n_dims)
+        with threads_for(n_features + n_shared):
+            part, part_moment = _sums(rows, velocity, weight, members, n_features + n_shared, n_dims)
         # Kronecker products spread the group's sums over the coefficients it mixes.
         spread = np.zeros((size, n_features + n_shared))
         spread[: n_mixed * n_features, :n_features] = np.kron(mixture[:, None], np.eye(n_features))
@@ -138,7 +147,8 @@ def solve(normal: Normal, ridge: float | str) -> Solution:
     """
     scale = feature_scale(normal.gram)
     gram, moment = normal.gram / np.outer(scale, scale), normal.moment / scale
-    values, vectors = np.linalg.eigh(gram)
+    with threads_for(len(gram)):
+        values, vectors = np.linalg.eigh(gram)
     values = np.maximum(values, 0.0)
     strength = _best_ridge(normal, values, vectors.T @ moment) if ridge == "auto" else float(ridge)
     theta = -_cholesky_solve(gram, moment, strength) / scale
