@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parsed.run(parsed, parser)
     except OSError as error:
-        parser.error(f"cannot write to {parsed.output}: {error.strerror or error}")
+        writing = error.filename is not None and str(error.filename).startswith(str(parsed.output))
+        parser.error(f"cannot write to {parsed.output}: {error.strerror}" if writing else str(error))
     return 0
 
 

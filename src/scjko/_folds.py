@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ._snapshots import Snapshots
 from .core.couplings import Coupling
 from .core.energies import Energy
-from .core.interpolation import best_strength, between, towards_observed
+from .core.interpolation import best_strength, between, towards_observed, with_mass
 from .core.metrics import emd
 from .core.training_free import Cloud, midpoint, mixture, transport
 
@@ -104,7 +104,7 @@ def times_rows(energy: Energy, train: Snapshots, test: Snapshots, couplings: lis
 
 def near_observed(cloud: Cloud, known: list[Cloud], times: Array, random_state: int = 0) -> Cloud:
     """Interpolated cells pulled towards observed ones, as strongly as left-out measured times advise."""
-    observed = np.concatenate([other.points for other in known])
+    observed = np.concatenate([with_mass(other).points for other in known])
     strength = best_strength(known, times, random_state)
     return cloud._replace(points=towards_observed(cloud.points, observed, strength, random_state))
 

@@ -68,7 +68,10 @@ def read_time(name: str, value: Any, column: pd.Series, time_values: Mapping[Any
     here = labels[[_text(label) == _text(value) for label in labels]]
     if len(here):
         return float(read_times(here, time_values)[0])
-    raise ValueError(f"{name}={value!r} is neither a number nor a label in obs[{column.name!r}].")
+    raise ValueError(
+        f"{name}={value!r} is neither a number nor a label in obs[{column.name!r}]; times between labels are "
+        "passed as numbers."
+    )
 
 
 def read_label(label: str) -> tuple[float, str] | None:

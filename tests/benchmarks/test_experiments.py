@@ -12,7 +12,7 @@ import pytest
 
 from scjko import benchmarks
 from scjko._cli import main
-from scjko.benchmarks import _grid, couplings, failure_modes, general, lightspeed, scaling, time_varying
+from scjko.benchmarks import _grid, couplings, embryoid, failure_modes, general, lightspeed, scaling, time_varying
 from scjko.benchmarks._trial import MODELS
 
 
@@ -72,7 +72,7 @@ def test_the_four_panels_show_what_the_paper_says():
     assert few > 0.1 and shifted > 0.1
     assert many < few / 3
     assert right < 1e-3
-    assert list(shown["pauses from"].iloc[[0, 2, 3]]) == ["0.2, 0.7", "0.3, 0.8", "0.2, 0.7"]
+    assert list(shown["pauses from"]) == ["0.2, 0.7", "0.2, 0.7", "0.3, 0.8", "0.2, 0.7"]
 
 
 def test_failure_modes_are_told():
@@ -164,6 +164,8 @@ def test_the_command_line_prints_a_table_and_says_where_things_are(tmp_path, cap
         (["lightspeed", "--models", "gpt"], "'jkonet_star'"),
         (["general", "--n-dims", "3"], "general takes no --n-dims"),
         (["lightspeed", "--quick", "--full"], "not allowed with"),
+        (["lightspeed", "--n-seeds", "0"], "n_seeds=0 is too small"),
+        (["embryoid", "--path", "nowhere.npz"], "error: There is no file 'nowhere.npz'"),
         (["scaling", "--functionals", "ishigami", "--n-dims", "1"], "ishigami needs at least 2 dimensions"),
     ],
 )
@@ -172,6 +174,18 @@ def test_bad_arguments_are_named(tmp_path, capsys, arguments, said):
         main(["bench", *arguments, "-o", str(tmp_path)])
     assert stop.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_results_of_another_file_are_other_results(tmp_path, rng):
+    means = []
+    for name, spread in (("one", 1.0), ("two", 5.0)):
+        labels = np.repeat(np.arange(5), 20)
+        np.savez(tmp_path / name, pcs=spread * rng.normal(size=(100, 5)), sample_labels=labels)
+        with np.load(tmp_path / f"{name}.npz"):
+            frame = embryoid.run(tmp_path / "out", path=tmp_path / f"{name}.npz", progress=False)
+        means.append(frame["emd"].mean())
+    assert means[0] != means[1]
+    assert "persistence" in embryoid.table(frame).index
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_any_work(tmp_path, capsys, monkeypatch):

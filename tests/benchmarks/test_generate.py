@@ -46,6 +46,13 @@ def test_a_potential_may_vary_in_time():
         np.testing.assert_allclose(x, expected, atol=1e-6)
 
 
+def test_a_default_of_a_function_is_not_the_time():
+    plain, other = (
+        generate(f, n_particles=5, n_steps=1) for f in (lambda v: jnp.sum(v**2), lambda v, a=1.0: a * jnp.sum(v**2))
+    )
+    np.testing.assert_array_equal(plain.obsm["X_latent"], other.obsm["X_latent"])
+
+
 def test_an_implicit_step_solves_its_equation():
     adata = generate("styblinski_tang", n_particles=100, n_steps=1, scheme="implicit")
     x, y = snapshots_of(adata, "test")
@@ -88,6 +95,10 @@ def test_it_can_be_written_and_fitted(tmp_path):
         ({"potential": "cube"}, KeyError, "'cube' is not a functional; choose one of styblinski_tang"),
         ({"potential": "ishigami", "n_dims": 1}, ValueError, "ishigami needs at least 2 dimensions"),
         ({"beta": -0.1}, ValueError, "beta=-0.1 must be a number of at least zero"),
+        ({"beta": True}, ValueError, "beta=True must be a number"),
+        ({"random_state": -1}, ValueError, "random_state=-1 is too small"),
+        ({"start": np.full((20, 2), np.nan)}, ValueError, "start holds NaN"),
+        ({"interaction": lambda v, t: t * v.sum()}, ValueError, "An interaction does not vary in time"),
         ({"tau": 0.0}, ValueError, "tau=0.0 must be finite and above zero"),
         ({"start": np.zeros((3, 2))}, ValueError, r"start has shape \(3, 2\)"),
         ({"scheme": "implicit", "beta": 0.1}, ValueError, "for a potential alone"),

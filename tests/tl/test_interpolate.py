@@ -87,6 +87,7 @@ def test_rows_do_not_matter(fitted):
         ({"times": [3, 99], "forecast": False}, ValueError, "times=99 lie beyond the last time point"),
         ({"times": 3, "density_prior": 2}, ValueError, "density_prior=2 must be a number from 0 to 1"),
         ({"times": 3, "density_prior": "strong"}, ValueError, "density_prior='strong'"),
+        ({"times": 3, "density_prior": 1j}, ValueError, "density_prior=1j"),
         ({"times": 3, "key": "other"}, KeyError, "other"),
         ({"times": np.nan}, ValueError, "times"),
     ],
@@ -94,6 +95,22 @@ def test_rows_do_not_matter(fitted):
 def test_bad_input_is_named(fitted, options, error, words):
     with pytest.raises(error, match=words):
         sj.tl.interpolate(fitted, **options)
+
+
+def test_an_explicit_fit_gives_measured_times_back(adata):
+    sj.tl.fit_energy(adata, "day", 2, scheme="explicit", epochs=5, progress=False)
+    day = np.unique(adata.obs["day"])[1]
+    assert sj.tl.interpolate(adata, np.array(day)).n_obs == (adata.obs["day"] == day).sum()
+    with pytest.raises(ValueError, match="knows where cells came from"):
+        sj.tl.interpolate(adata, day + 0.1)
+
+
+def test_nothing_is_pulled_to_cells_without_weight(fitted):
+    fitted.obs["w"] = (np.arange(fitted.n_obs) % 2).astype(float)
+    sj.tl.fit_energy(fitted, "day", use_rep="X_latent", weight_key="w", epochs=5, progress=False)
+    pulled = sj.tl.interpolate(fitted, 3, density_prior=1.0)
+    weighty = fitted.obsm["X_jko"][fitted.obs["w"] > 0]
+    assert cKDTree(weighty).query(pulled.obsm["X_jko"])[0].max() < 1e-6
 
 
 def test_cells_of_every_time_point_are_needed(fitted):

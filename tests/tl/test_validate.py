@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,7 +40,7 @@ def test_it_says_yes_when_the_energy_predicts(validated):
     _, frame = validated
     means = frame.groupby("method")["emd"].mean()
     assert means["scjko"] < means["ot_nearest"] < means["persistence"]
-    assert "predicts held-out cells better than anything without training" in frame.attrs["verdict"]
+    assert "predicts held-out cells better than what needs no training (" in frame.attrs["verdict"]
 
 
 def test_it_says_no_when_times_were_shuffled(caplog):
@@ -131,12 +132,44 @@ def frame_of(**errors):
 
 def test_one_lucky_split_is_no_yes():
     others = {"persistence": [2.0] * 3, "ot_neighbours": [1.0] * 3, "floor": [0.5] * 3}
-    assert verdict(frame_of(scjko=[0.9, 0.9, 1.05], **others))[1]
-    assert not verdict(frame_of(scjko=[0.1, 1.1, 1.1], **others))[1]
-    text, better = verdict(frame_of(scjko=[2.5] * 3, **others))
-    assert not better and text.startswith("The fitted energy adds nothing") and "in 0 of 3 splits." in text
-    text, better = verdict(frame_of(scjko=[1.5] * 3, **others))
-    assert not better and "but no better than ot_neighbours, which needs no training" in text
+    for errors, better, said in (
+        ([0.9, 0.9, 1.05], True, "better than what needs no training (ot_neighbours, persistence)"),
+        ([0.1, 1.1, 1.1], False, "Undecided"),
+        ([1.5, 1.5, 1.5], False, "but no better than ot_neighbours, which needs no training"),
+        ([2.5, 2.5, 2.5], False, "The fitted energy adds nothing"),
+    ):
+        text, found = verdict(frame_of(scjko=errors, **others))
+        assert found is better and said in text
+        assert f"in {np.sum(np.array(errors) < 1)} of 3 splits" in text
+
+
+def test_cells_without_weight_are_not_there():
+    """Copies of weight zero change neither the energy's errors nor those of its rivals."""
+    adata = sj.datasets.simulated(300)
+    ghosts = adata.copy()
+    ghosts.obsm["X_latent"] = ghosts.obsm["X_latent"] + 1.0
+    both = anndata.concat([adata, ghosts], index_unique="-")
+    both.obs["w"] = np.repeat([1.0, 0.0], adata.n_obs)
+    options = {**QUICK, "n_splits": 1}
+    with_ghosts = sj.tl.validate(both, "day", weight_key="w", **options)
+    np.testing.assert_allclose(with_ghosts["emd"], sj.tl.validate(adata, "day", **options)["emd"], rtol=1e-4)
+
+
+def test_rivals_have_exact_couplings_whatever_the_fit_has():
+    adata = sj.datasets.simulated(300)
+    exact, batched = (
+        sj.tl.validate(adata, "day", **{**QUICK, "n_splits": 1}, **options)
+        for options in ({}, {"coupling": "batched", "coupling_batch": 10})
+    )
+    rivals = exact["method"] != "scjko"
+    np.testing.assert_array_equal(exact["emd"][rivals], batched["emd"][rivals])
+    assert (exact["emd"][~rivals] != batched["emd"][~rivals]).all()
+
+
+def test_whitening_takes_what_is_true_for_true():
+    adata = sj.datasets.simulated(300)
+    one, two = (sj.tl.validate(adata, "day", **{**QUICK, "n_splits": 1}, whiten=w) for w in (True, np.True_))
+    np.testing.assert_array_equal(one["emd"], two["emd"])
 
 
 @pytest.mark.parametrize(
@@ -151,6 +184,8 @@ def test_one_lucky_split_is_no_yes():
         ({"epoch": 3}, TypeError, "validate takes no 'epoch'"),
         ({"scheme": "sideways"}, ValueError, "scheme='sideways'"),
         ({"whiten": "some"}, ValueError, "whiten='some'"),
+        ({"whiten": 1}, TypeError, "whiten must be True or False"),
+        ({"protocol": "times", "scheme": "explicit"}, ValueError, "scheme='explicit' knows no way back"),
         ({"key_added": "a/b"}, ValueError, "must be a name without '/'"),
         ({"key_added": "taken"}, ValueError, "would overwrite adata.uns"),
     ],

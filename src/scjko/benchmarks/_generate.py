@@ -100,16 +100,19 @@ def generate(
     for name, value in (("n_particles", n_particles), ("n_dims", n_dims), ("n_steps", n_steps)):
         check_integer(name, value)
     check_positive("tau", tau)
-    if not (isinstance(beta, Real) and np.isfinite(float(beta)) and beta >= 0):
+    check_integer("random_state", random_state, minimum=0)
+    if not (isinstance(beta, Real) and not isinstance(beta, bool) and np.isfinite(float(beta)) and beta >= 0):
         raise ValueError(f"beta={beta!r} must be a number of at least zero.")
     if scheme == "implicit" and (interaction is not None or beta > 0):
         raise ValueError("An implicit step is defined here for a potential alone; leave out interaction and beta.")
-    truth = _Truth(_resolve(potential, n_dims), _resolve(interaction, n_dims))
+    truth = _Truth(_resolve(potential, n_dims, may_vary=True), _resolve(interaction, n_dims, may_vary=False))
     rng = np.random.default_rng(random_state)
     x = rng.uniform(-BOUND, BOUND, (2 * n_particles, n_dims)) if start is None else np.array(start, dtype=np.float64)
     if x.shape != (2 * n_particles, n_dims):
         raise ValueError(f"start has shape {x.shape}, not (2 × n_particles, n_dims) = {(2 * n_particles, n_dims)}.")
 
+    if not np.isfinite(x).all():
+        raise ValueError("start holds NaN or infinite coordinates.")
     times = tau * np.arange(n_steps + 1, dtype=np.float64)
     snapshots, velocities = [x], [truth.velocity(x, times[0])]
     for k in range(n_steps):
@@ -188,7 +191,7 @@ class _Scaled:
         return self.function(z * LENGTH, c[0]) / LENGTH**2
 
 
-def _resolve(given: str | Functional | Function | None, n_dims: int) -> _Term:
+def _resolve(given: str | Functional | Function | None, n_dims: int, may_vary: bool) -> _Term:
     if given is None:
         return _Term("none", None)
     if isinstance(given, str):
@@ -196,7 +199,10 @@ def _resolve(given: str | Functional | Function | None, n_dims: int) -> _Term:
     if isinstance(given, Functional):
         given.check(n_dims)
         return _Term(given.name, _Timeless(given.value))
-    takes_time = len(inspect.signature(given).parameters) > 1
+    parameters = inspect.signature(given).parameters.values()
+    takes_time = sum(p.default is p.empty and p.kind is not p.VAR_KEYWORD for p in parameters) > 1
+    if takes_time and not may_vary:
+        raise ValueError("An interaction does not vary in time: it is a function of one point alone.")
     return _Term(getattr(given, "__name__", "custom"), given if takes_time else _Timeless(given))
 
 

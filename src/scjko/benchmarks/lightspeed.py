@@ -13,6 +13,7 @@ import pandas as pd
 from anndata import AnnData
 from matplotlib.figure import Figure
 
+from .._checks import check_integer
 from ._functionals import functionals as known_functionals
 from ._generate import generate, snapshots_of
 from ._grid import chosen, run_grid, write
@@ -60,6 +61,7 @@ def run(
     ``seconds`` in all, ``seconds_couplings``, ``seconds_per_epoch``, ``epochs``, and ``losses``, the loss at up to 100
     epochs.
     """
+    check_integer("n_seeds", n_seeds)
     size = 1000 if full else 200
     cells = [
         {"functional": functional, "model": model, "seed": seed, "n_particles": size, "epochs": _epochs(model, full)}

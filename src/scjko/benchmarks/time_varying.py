@@ -105,7 +105,8 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
         error = np.mean(np.abs(part["predicted"] - part["x"]))
         one = part[part["trajectory"] == 0]
         growth = np.diff(np.log(one["predicted"].to_numpy())) / np.diff(one["time"].to_numpy())
-        pauses = one["time"].to_numpy()[:-1][growth < RATE / 3]
+        slow = growth < RATE / 3
+        pauses = one["time"].to_numpy()[:-1][slow & ~np.append(False, slow[:-1])]
         rows[panel] = {"mean error": error, "pauses from": ", ".join(f"{t:.2g}" for t in pauses)}
     return pd.DataFrame(rows).T
 

@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 from .couplings import exact
 from .energies import Energy
 from .metrics import emd
+from .motion import Step
 from .training_free import Cloud, midpoint
 
 Array = NDArray[np.float64]
@@ -44,9 +45,14 @@ def between(
     (McCann 1997), and weighs by how near in time it is.
     """
     fraction = (time - times[0]) / (times[1] - times[0])
-    sides = zip((before, after), times, strict=True)
-    moved = [energy.move(cloud.points, start, time, random_state=random_state) for cloud, start in sides]
     weights = [(1 - fraction) * before.weight, fraction * after.weight]
+    moved = [
+        # A side without weight, at a measured time, stays where it is: nothing need be known of its way.
+        energy.move(cloud.points, start, time, random_state=random_state)
+        if weight.any()
+        else Step(cloud.points, np.ones(len(weight), dtype=bool))
+        for cloud, start, weight in zip((before, after), times, weights, strict=True)
+    ]
     sizes = [len(before.weight), len(after.weight)]
     return Interpolated(
         Cloud(np.concatenate([step.positions for step in moved]), np.concatenate(weights)),
@@ -82,7 +88,7 @@ def best_strength(snapshots: Sequence[Cloud], times: Array, random_state: int = 
     nothing to learn from, and it is zero.
     """
     rng = np.random.default_rng(random_state)
-    sampled = [_subsample(cloud, rng) for cloud in snapshots]
+    sampled = [_subsample(with_mass(cloud), rng) for cloud in snapshots]
     errors = np.zeros(len(STRENGTHS))
     for k in range(1, len(times) - 1):
         before, after = sampled[k - 1], sampled[k + 1]
@@ -94,6 +100,11 @@ def best_strength(snapshots: Sequence[Cloud], times: Array, random_state: int = 
         error = np.array([emd(x, sampled[k].points, cloud.weight, sampled[k].weight) for x in pulled])
         errors += error / max(error[0], 1e-300)
     return STRENGTHS[int(np.argmin(errors))]
+
+
+def with_mass(cloud: Cloud) -> Cloud:
+    """Those points that weigh anything."""
+    return Cloud(cloud.points[cloud.weight > 0], cloud.weight[cloud.weight > 0])
 
 
 def _subsample(cloud: Cloud, rng: np.random.Generator) -> Cloud:

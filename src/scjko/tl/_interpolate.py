@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,15 @@ def interpolate(
     Parameters
     ----------
     adata
-        Annotated data with a fit by :func:`scjko.tl.fit_energy`; ``scheme="both"`` knows the way back best.
+        Annotated data with a fit by :func:`scjko.tl.fit_energy`, with ``scheme="both"`` or ``"implicit"``: an explicit
+        one knows no way back.
     times
-        One time or several, as numbers or labels of the time column.
+        One time or several, as numbers, or as labels of the time column where they are measured.
     density_prior
         Straight lines cut through places where no cell ever is. A number from 0 to 1 pulls every cell that part of the
         way to a random one of its 30 nearest observed cells. ``"auto"`` chooses it by leaving out measured time points
-        in turn, never with a look at the time asked for; with fewer than three of them it is 0. ``None`` is 0.
+        in turn, never with a look at the time asked for; with fewer than three of them it is 0. ``None`` is 0. Cells at
+        measured times and forecasts are not pulled.
     forecast
         Whether times beyond the last time point are allowed. They are forecast with the energy of the last interval.
     key
@@ -86,7 +89,8 @@ def interpolate(
     energy, told, params = energy_from_uns(stored), time_values_from_uns(stored), stored["params"]
     time_key = str(params["time_key"])
     column = obs_column(adata, "time_key", time_key)
-    asked = [times] if isinstance(times, str) or not isinstance(times, Iterable) else list(times)
+    single = isinstance(times, str) or np.ndim(times) == 0  # type: ignore[arg-type]
+    asked = [times if isinstance(times, str) else np.asarray(times).item()] if single else list(times)  # type: ignore[arg-type]
     wanted = [snapped(read_time("times", time, column, told), energy.times) for time in asked]
     _check_range(wanted, energy, forecast)
     weight_key = params.get("weight_key")
@@ -131,9 +135,9 @@ def _strength(density_prior: Any, snapshots: Snapshots, random_state: int) -> fl
         return 0.0
     if isinstance(density_prior, str) and density_prior == "auto":
         return best_strength(clouds(snapshots), snapshots.times, random_state)
-    if isinstance(density_prior, bool | str) or not np.isscalar(density_prior) or not 0 <= float(density_prior) <= 1:  # type: ignore[arg-type]
+    if not isinstance(density_prior, Real) or isinstance(density_prior, bool) or not 0 <= float(density_prior) <= 1:
         raise ValueError(f"density_prior={density_prior!r} must be a number from 0 to 1, 'auto' or None.")
-    return float(density_prior)  # type: ignore[arg-type]
+    return float(density_prior)
 
 
 def _at(energy: Energy, snapshots: Snapshots, time: float, strength: float, seed: int) -> Interpolated:
@@ -143,7 +147,8 @@ def _at(energy: Energy, snapshots: Snapshots, time: float, strength: float, seed
     k = min(int(np.searchsorted(energy.times, time, side="right")) - 1, len(known) - 2)
     found = between(energy, known[k], known[k + 1], (energy.times[k], energy.times[k + 1]), time, seed)
     if strength > 0 and time not in energy.times:
-        pulled = towards_observed(found.cloud.points, snapshots.coordinates, strength, seed)
+        observed = snapshots.coordinates[snapshots.cell_weights > 0]
+        pulled = towards_observed(found.cloud.points, observed, strength, seed)
         found = found._replace(cloud=found.cloud._replace(points=pulled))
     return found
 
