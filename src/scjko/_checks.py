@@ -43,6 +43,12 @@ def check_name(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be the name of a field, as text, not {value!r}.")
 
 
+def check_new_key(key: Any) -> None:
+    """Raise unless results can be stored under this ``key_added``."""
+    if not isinstance(key, str) or not key or "/" in key:
+        raise ValueError(f"key_added={key!r} must be a name without '/', which h5ad and zarr files reserve.")
+
+
 def check_bool(name: str, value: Any) -> bool:
     """``value``, if it is True or False."""
     if not isinstance(value, bool | np.bool_):

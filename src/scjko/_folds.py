@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ._snapshots import Snapshots
 from .core.couplings import Coupling
 from .core.energies import Energy
-from .core.interpolation import best_strength, between, towards_observed, with_mass
+from .core.interpolation import best_strength, between, towards_observed
 from .core.metrics import emd
 from .core.training_free import Cloud, midpoint, mixture, transport
 
@@ -87,11 +87,13 @@ def cells_rows(energy: Energy, train: Snapshots, test: Snapshots, couplings: lis
 def times_rows(energy: Energy, train: Snapshots, test: Snapshots, couplings: list[Coupling]) -> Iterator[Row]:
     """The time point that was held out, interpolated from its neighbours, against its cells."""
     (time,), (target,), known = test.times, clouds(test), clouds(train)
-    k = int(np.searchsorted(train.times, time)) - 1
+    k = energy.intervals.containing(time)
     before, after, ends = known[k], known[k + 1], (train.times[k], train.times[k + 1])
     fraction = (time - ends[0]) / (ends[1] - ends[0])
+    cloud = between(energy, before, after, ends, time).cloud
+    pulled = towards_observed(cloud.points, train.coordinates, best_strength(known, train.times))
     predictions = {
-        "scjko": near_observed(between(energy, before, after, ends, time).cloud, known, train.times),
+        "scjko": cloud._replace(points=pulled),
         "persistence": before,
         "ot_midpoint": midpoint(before.points, after.points, couplings[k], fraction),
         "mixture": mixture(before, after, fraction),
@@ -100,13 +102,6 @@ def times_rows(energy: Energy, train: Snapshots, test: Snapshots, couplings: lis
     # Every second cell in an order by coordinates would be a sample better than random: halves are drawn.
     half = np.random.default_rng(0).permutation(len(target.weight)) % 2 == 0
     yield from _rows({"floor": _part(target, half)}, _part(target, ~half), time)
-
-
-def near_observed(cloud: Cloud, known: list[Cloud], times: Array, random_state: int = 0) -> Cloud:
-    """Interpolated cells pulled towards observed ones, as strongly as left-out measured times advise."""
-    observed = np.concatenate([with_mass(other).points for other in known])
-    strength = best_strength(known, times, random_state)
-    return cloud._replace(points=towards_observed(cloud.points, observed, strength, random_state))
 
 
 def _part(cloud: Cloud, chosen: NDArray[np.bool_]) -> Cloud:

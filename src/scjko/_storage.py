@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from anndata import AnnData, ImplicitModificationWarning
 
-from ._checks import check_adata, check_name
+from ._checks import check_adata, check_name, check_new_key
 from ._keys import Keys
 from ._snapshots import Whitening
 from ._times import by_text
@@ -27,8 +27,7 @@ FIELDS = ("params", "times", "weights", "scaling", "version")
 
 def check_free(adata: AnnData, key: str, use_rep: str) -> None:
     """Raise if a fit stored under ``key`` would overwrite something that is not an earlier fit."""
-    if not isinstance(key, str) or not key or "/" in key:
-        raise ValueError(f"key_added={key!r} must be a name without '/', which h5ad and zarr files reserve.")
+    check_new_key(key)
     held = adata.uns.get(key)
     foreign = held is not None and not (isinstance(held, Mapping) and all(name in held for name in FIELDS))
     if foreign or Keys(key).coordinates == use_rep:

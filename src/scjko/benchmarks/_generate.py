@@ -110,9 +110,9 @@ def generate(
     x = rng.uniform(-BOUND, BOUND, (2 * n_particles, n_dims)) if start is None else np.array(start, dtype=np.float64)
     if x.shape != (2 * n_particles, n_dims):
         raise ValueError(f"start has shape {x.shape}, not (2 × n_particles, n_dims) = {(2 * n_particles, n_dims)}.")
-
     if not np.isfinite(x).all():
         raise ValueError("start holds NaN or infinite coordinates.")
+
     times = tau * np.arange(n_steps + 1, dtype=np.float64)
     snapshots, velocities = [x], [truth.velocity(x, times[0])]
     for k in range(n_steps):

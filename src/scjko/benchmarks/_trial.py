@@ -51,7 +51,6 @@ def fit_model(
     epochs: int | None = None,
     coupling: str = "exact",
     epsilon: float = 0.01,
-    scheme: str = "explicit",
     random_state: int = 0,
 ) -> Fitted:
     """One of :data:`MODELS`, with the potential constant in time, fitted to the training particles."""
@@ -68,7 +67,7 @@ def fit_model(
         if parametrization == "neural"
         else ClosedForm(random_state=random_state),
         terms=terms,
-        scheme=scheme,
+        scheme="explicit",
         mixing="constant",
     )
     done = time.perf_counter()

@@ -54,9 +54,10 @@ def run(
     cells += [{"protocol": "times", "seed": 0, **data}] if full else []
 
     def trial(protocol: str, seed: int, data: str) -> list[dict[str, Any]]:
-        options = {"n_splits": 1, "random_state": seed, "whiten": "all", "progress": False}
         started = time.perf_counter()
-        frame = tl.validate(adata, "day", 5, protocol=protocol, **options)  # type: ignore[arg-type]
+        frame = tl.validate(
+            adata, "day", 5, protocol=protocol, n_splits=1, random_state=seed, whiten="all", progress=False
+        )
         frame["seconds"] = time.perf_counter() - started
         return frame.drop(columns="protocol").to_dict("records")  # type: ignore[return-value]
 

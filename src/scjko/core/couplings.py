@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -14,6 +12,8 @@ import numpy as np
 import ot
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
+
+from .parallel import side_by_side
 
 Array = NDArray[np.float64]
 
@@ -164,20 +164,10 @@ def couple(
 ) -> list[Coupling]:
     """The couplings of consecutive snapshots, solved side by side on the cores there are.
 
-    ``on_solved`` is called after each. POT releases the GIL, so threads suffice.
+    ``on_solved`` is called after each.
     """
     weights = [uniform(x) for x in points] if weights is None else weights
-    intervals = range(len(points) - 1)
     # Longest first, so that no core is left with the largest problem at the end.
-    order = sorted(intervals, key=lambda k: -len(points[k]) * len(points[k + 1]))
-    pool = ThreadPoolExecutor(os.cpu_count() or 1)
-    try:
-        futures = {pool.submit(solve, *points[k : k + 2], *weights[k : k + 2]): k for k in order}
-        for future in as_completed(futures):
-            future.result()
-            on_solved()
-    finally:
-        # Not waited for: after an interrupt a solver that is still at work must not keep the user waiting.
-        pool.shutdown(wait=False, cancel_futures=True)
-    solved = {k: future.result() for future, k in futures.items()}
-    return [solved[k] for k in intervals]
+    order = sorted(range(len(points) - 1), key=lambda k: -len(points[k]) * len(points[k + 1]))
+    solved = side_by_side(lambda k: solve(*points[k : k + 2], *weights[k : k + 2]), order, on_solved)
+    return [coupling for _, coupling in sorted(zip(order, solved, strict=True), key=lambda pair: pair[0])]

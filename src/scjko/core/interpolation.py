@@ -88,7 +88,7 @@ def best_strength(snapshots: Sequence[Cloud], times: Array, random_state: int = 
     nothing to learn from, and it is zero.
     """
     rng = np.random.default_rng(random_state)
-    sampled = [_subsample(with_mass(cloud), rng) for cloud in snapshots]
+    sampled = [_subsample(_with_mass(cloud), rng) for cloud in snapshots]
     errors = np.zeros(len(STRENGTHS))
     for k in range(1, len(times) - 1):
         before, after = sampled[k - 1], sampled[k + 1]
@@ -102,7 +102,7 @@ def best_strength(snapshots: Sequence[Cloud], times: Array, random_state: int = 
     return STRENGTHS[int(np.argmin(errors))]
 
 
-def with_mass(cloud: Cloud) -> Cloud:
+def _with_mass(cloud: Cloud) -> Cloud:
     """Those points that weigh anything."""
     return Cloud(cloud.points[cloud.weight > 0], cloud.weight[cloud.weight > 0])
 

@@ -53,6 +53,10 @@ class Intervals:
         first, last = self.times[0], self.times[-1]
         return (2 * marks - first - last) / (last - first)
 
+    def containing(self, t: float) -> int:
+        """The number of the interval that :meth:`locate` finds for one time."""
+        return int(self.locate([t])[0][0])
+
     def locate(self, t: ArrayLike) -> tuple[NDArray[np.int64], Array]:
         """The interval that starts at or contains each time, and where in it the time lies (0 start, 1 end).
 

@@ -89,8 +89,9 @@ def interpolate(
     energy, told, params = energy_from_uns(stored), time_values_from_uns(stored), stored["params"]
     time_key = str(params["time_key"])
     column = obs_column(adata, "time_key", time_key)
-    single = isinstance(times, str) or np.ndim(times) == 0  # type: ignore[arg-type]
-    asked = [times if isinstance(times, str) else np.asarray(times).item()] if single else list(times)  # type: ignore[arg-type]
+    if isinstance(times, np.ndarray):  # of any shape, also of none
+        times = times.tolist()
+    asked = list(times) if isinstance(times, Iterable) and not isinstance(times, str) else [times]
     wanted = [snapped(read_time("times", time, column, told), energy.times) for time in asked]
     _check_range(wanted, energy, forecast)
     weight_key = params.get("weight_key")
@@ -144,7 +145,7 @@ def _at(energy: Energy, snapshots: Snapshots, time: float, strength: float, seed
     known = clouds(snapshots)
     if time > energy.times[-1]:
         return forecast_from(energy, known[-1], energy.times[-1], time, seed)
-    k = min(int(np.searchsorted(energy.times, time, side="right")) - 1, len(known) - 2)
+    k = energy.intervals.containing(time)
     found = between(energy, known[k], known[k + 1], (energy.times[k], energy.times[k + 1]), time, seed)
     if strength > 0 and time not in energy.times:
         observed = snapshots.coordinates[snapshots.cell_weights > 0]
@@ -165,8 +166,9 @@ def _assemble(
     frames, points = [], []
     starts = np.cumsum(snapshots.sizes) - snapshots.sizes
     for found, time in zip(parts, times, strict=True):
-        k = min(int(np.searchsorted(energy.times, time, side="right")) - 1, len(energy.times) - 2)
-        snapshot = np.where(time > energy.times[-1], len(energy.times) - 1, k + found.side)
+        snapshot = np.where(
+            time > energy.times[-1], len(energy.times) - 1, energy.intervals.containing(time) + found.side
+        )
         kept = found.cloud.weight > 0  # at a measured time the other side has none
         frames.append(
             pd.DataFrame(

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import inspect
-import os
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from anndata import AnnData
 
-from .._checks import check_bool, check_integer, check_option, check_positive
+from .._checks import check_bool, check_integer, check_new_key, check_option, check_positive
 from .._fitting import couple_snapshots, fit_snapshots
 from .._folds import Fold, Row, cells_rows, leave_out_cells, leave_out_times, times_rows
 from .._logging import logger, progress_bar
@@ -18,6 +16,7 @@ from .._settings import check_options
 from .._snapshots import Snapshots, Whitening, cell_times, cell_weights, check_snapshots, collect, representation
 from .._verdict import verdict
 from ..core.couplings import Coupling, couple
+from ..core.parallel import side_by_side
 from ._fit_energy import fit_energy
 
 #: Cells of one time point times those of the next, up to which the predictors without training get exact couplings.
@@ -143,7 +142,7 @@ def validate(
         return [{"protocol": protocol, "split": fold.split, **row} for row in rows]
 
     with progress_bar(len(folds), "validation", enabled=progress) as bar:
-        frame = pd.DataFrame([row for rows in _side_by_side(run, folds, bar.update) for row in rows])
+        frame = pd.DataFrame([row for rows in side_by_side(run, folds, bar.update) for row in rows])
     frame.attrs["verdict"], beaten = verdict(frame)
     (logger.info if beaten else logger.warning)("%s", frame.attrs["verdict"])
     adata.uns[key_added] = frame.copy()
@@ -168,23 +167,7 @@ def _asked(fit_options: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str,
 
 
 def _check_key(adata: AnnData, key: str) -> None:
-    if not isinstance(key, str) or not key or "/" in key:
-        raise ValueError(f"key_added={key!r} must be a name without '/', which h5ad and zarr files reserve.")
+    check_new_key(key)
     held = adata.uns.get(key)
     if held is not None and not (isinstance(held, pd.DataFrame) and "emd" in held):
         raise ValueError(f"key_added={key!r} would overwrite adata.uns[{key!r}]; choose another name.")
-
-
-def _side_by_side(
-    run: Callable[[Fold], list[Row]], folds: list[Fold], on_done: Callable[[], object]
-) -> Iterator[list[Row]]:
-    """The rows of all folds in their order, as many at a time as there are cores; POT and JAX release the GIL."""
-    pool = ThreadPoolExecutor(os.cpu_count() or 1)
-    try:
-        futures = [pool.submit(run, fold) for fold in folds]
-        for future in as_completed(futures):
-            future.result()
-            on_done()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    return (future.result() for future in futures)
