@@ -17,7 +17,7 @@ import scjko as sj
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(sj.__file__).parent
-NAMESPACES = ("datasets", "get", "tl")
+NAMESPACES = ("datasets", "get", "pl", "tl")
 PUBLIC = [
     (f"{namespace}.{name}", getattr(getattr(sj, namespace), name))
     for namespace in NAMESPACES

@@ -2,8 +2,8 @@
 
 from importlib.metadata import version
 
-from . import benchmarks, datasets, get, tl
+from . import benchmarks, datasets, get, pl, tl
 
-__all__ = ["benchmarks", "datasets", "get", "tl"]
+__all__ = ["benchmarks", "datasets", "get", "pl", "tl"]
 
 __version__ = version("scjko")

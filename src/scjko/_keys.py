@@ -68,3 +68,7 @@ class Keys:
     def predicted(self) -> str:
         """``obsm``: each cell moved to the next snapshot."""
         return f"{self.key}_predicted"
+
+    def velocity_on(self, basis: str) -> str:
+        """``obsm``: the velocity on an embedding."""
+        return f"{self.velocity}_{basis.removeprefix('X_')}"

@@ -157,6 +157,16 @@ def representation(adata: AnnData, use_rep: str | None, n_pcs: int | None) -> tu
     return name, values
 
 
+def embedding(adata: AnnData, basis: Any) -> tuple[str, NDArray[np.floating]]:
+    """The name and the coordinates of an embedding, called as scanpy calls it: ``"umap"`` for ``obsm["X_umap"]``."""
+    check_name("basis", basis)
+    found = [name for name in (f"X_{basis}", basis) if name in adata.obsm]
+    if not found:
+        there = ", ".join(map(repr, adata.obsm)) or "nothing"
+        raise KeyError(f"No basis={basis!r} in adata.obsm, which has {there}.")
+    return representation(adata, found[0], None)
+
+
 def _choose(adata: AnnData, use_rep: str | None) -> str:
     there = ", ".join(map(repr, adata.obsm)) or "nothing"
     if use_rep is not None:

@@ -10,15 +10,13 @@ from anndata import AnnData
 from anndata.utils import make_index_unique
 
 from .._checks import check_integer
+from .._fitted import fitted_cells
 from .._folds import clouds
 from .._keys import Keys
 from .._logging import logger
-from .._snapshots import Snapshots, cell_times, cell_weights, collect, obs_column
-from .._storage import energy_from_uns, fitted, time_values_from_uns
-from .._times import read_time
+from .._snapshots import Snapshots
 from ..core.energies import Energy
 from ..core.interpolation import Interpolated, best_strength, between, forecast_from, towards_observed
-from ._predict import fitted_coordinates, snapped
 
 
 def interpolate(
@@ -84,22 +82,14 @@ def interpolate(
     >>> between.obs["jko_side"].unique().tolist()
     ['before', 'after']
     """
-    stored = fitted(adata, key)
+    cells = fitted_cells(adata, key)
     check_integer("random_state", random_state, minimum=0)
-    energy, told, params = energy_from_uns(stored), time_values_from_uns(stored), stored["params"]
-    time_key = str(params["time_key"])
-    column = obs_column(adata, "time_key", time_key)
     if isinstance(times, np.ndarray):  # of any shape, also of none
         times = times.tolist()
     asked = list(times) if isinstance(times, Iterable) and not isinstance(times, str) else [times]
-    wanted = [snapped(read_time("times", time, column, told), energy.times) for time in asked]
+    wanted = [cells.time("times", time) for time in asked]
+    energy, snapshots = cells.energy, cells.snapshots
     _check_range(wanted, energy, forecast)
-    weight_key = params.get("weight_key")
-    snapshots = collect(
-        fitted_coordinates(adata, stored, key),
-        cell_times(adata, time_key, told),
-        cell_weights(adata, None if weight_key is None else str(weight_key)),
-    )
     if not np.array_equal(snapshots.times, energy.times):
         raise ValueError(
             f"adata has the time points {_listed(snapshots.times)}, and the fit those at {_listed(energy.times)}; "
@@ -107,7 +97,7 @@ def interpolate(
         )
     strength = _strength(density_prior, snapshots, random_state)
     parts = [_at(energy, snapshots, time, strength, random_state) for time in wanted]
-    made = _assemble(parts, wanted, snapshots, energy, adata.obs_names, Keys(key), time_key)
+    made = _assemble(parts, wanted, snapshots, energy, adata.obs_names, cells.keys, cells.time_key)
     made.uns[f"{key}_interpolation"] = {"density_prior": strength}
     return made
 

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from anndata import AnnData
@@ -10,11 +7,9 @@ from anndata.utils import make_index_unique
 from numpy.typing import NDArray
 
 from .._checks import check_integer, check_option
+from .._fitted import fitted_cells
 from .._keys import Keys
 from .._logging import logger
-from .._snapshots import cell_times, obs_column, representation
-from .._storage import energy_from_uns, fitted, time_values_from_uns, whitening_from_uns
-from .._times import read_time
 from ..core.condition import SCHEMES
 from ..core.energies import Energy
 from ..core.motion import Step
@@ -76,49 +71,19 @@ def predict(
     >>> sj.tl.predict(adata, time=3).obs["jko_source_time"].unique()
     array([2.])
     """
-    stored = fitted(adata, key)
+    cells = fitted_cells(adata, key)
     if scheme is not None:
         check_option("scheme", scheme, SCHEMES)
     check_integer("n_samples", n_samples)
     check_integer("random_state", random_state, minimum=0)
-    energy, told = energy_from_uns(stored), time_values_from_uns(stored)
-    time_key = str(stored["params"]["time_key"])
-    start = cell_times(adata, time_key, told)
-    x = fitted_coordinates(adata, stored, key)
-    column = obs_column(adata, "time_key", time_key)
-    there = np.union1d(start, energy.times)
+    energy, start = cells.energy, cells.times
     to, from_ = (
-        None if asked is None else snapped(read_time(name, asked, column, told), there)
-        for name, asked in (("time", time), ("source", source))
+        None if asked is None else cells.time(name, asked) for name, asked in (("time", time), ("source", source))
     )
-    chosen = np.repeat(_sources(start, to, from_, time_key), n_samples)
+    chosen = np.repeat(_sources(start, to, from_, cells.time_key), n_samples)
     stop = _stops(energy, start[chosen], to)
-    moved = _move(energy, x[chosen], start[chosen], stop, scheme, random_state)
-    return _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, Keys(key), time_key)
-
-
-def snapped(time: float, there: NDArray[np.float64]) -> float:
-    """``time``, or the time point that it is up to rounding."""
-    nearest = there[np.argmin(np.abs(there - time))]
-    return float(nearest) if abs(nearest - time) <= 1e-9 * (there[-1] - there[0]) else time
-
-
-def fitted_coordinates(adata: AnnData, stored: Mapping[str, Any], key: str) -> NDArray[np.floating]:
-    """The coordinates of cells as they were fitted: the representation, whitened as it was.
-
-    Predicted cells have no representation any more, only ``X_jko``; where both are there they must agree.
-    """
-    params, whitening, name = stored["params"], whitening_from_uns(stored), Keys(key).coordinates
-    if str(params["use_rep"]) not in adata.obsm and name in adata.obsm:
-        return representation(adata, name, None)[1]
-    x = representation(adata, str(params["use_rep"]), int(params["n_pcs"]))[1]
-    x = x if whitening is None else whitening(x)
-    if name in adata.obsm and not np.array_equal(representation(adata, name, None)[1], x):
-        raise ValueError(
-            f"obsm[{name!r}] is not obsm[{params['use_rep']!r}] as it was fitted: it is of another fit, or the "
-            f"representation was computed anew. Fit again, or delete obsm[{name!r}]."
-        )
-    return x
+    moved = _move(energy, cells.coordinates[chosen], start[chosen], stop, scheme, random_state)
+    return _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, cells.keys, cells.time_key)
 
 
 def _sources(start: NDArray[np.float64], time: float | None, source: float | None, time_key: str) -> NDArray[np.int64]:

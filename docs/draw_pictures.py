@@ -1,0 +1,77 @@
+"""Draw the pictures of the gallery and the home page into docs/_static: python docs/draw_pictures.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import scanpy as sc
+from anndata import AnnData
+
+import scjko as sj
+
+FOLDER = Path(__file__).parent / "_static" / "pl"
+
+
+def main() -> None:
+    """Fit simulated data and draw one picture for each plotting function."""
+    matplotlib.use("Agg")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    adata, meeting = differentiation(), interacting()
+    sj.tl.velocity_embedding(adata)
+    sj.tl.validate(adata, "day", n_pcs=5, n_splits=3, progress=False)
+    fig = {"return_fig": True}
+    figures = {
+        "level_curves": sj.pl.level_curves(adata, **fig),
+        "level_curves_superimposed": sj.pl.level_curves(adata, [0, 2, 7], superimpose=True, others="cells", **fig),
+        "level_curves_umap": sj.pl.level_curves(adata, [1, 3, 7], basis="umap", color="fate", **fig),
+        "landscape": sj.pl.landscape(adata, basis="umap", **fig),
+        "predictions": sj.pl.predictions(adata, [1, 1.5, 2, 3, 4], **fig),
+        "velocity": sj.pl.velocity(adata, "umap", color="day", **fig),
+        "trajectories": sj.pl.trajectories(adata, **fig),
+        "energy_over_time": sj.pl.energy_over_time(adata, "fate", **fig),
+        "validation": sj.pl.validation(adata, **fig),
+        "couplings": sj.pl.couplings(adata, **fig),
+        "interaction": sj.pl.interaction(meeting, **fig),
+        "history": sj.pl.history(adata, **fig),
+    }
+    for name, figure in figures.items():
+        figure.savefig(FOLDER / f"{name}.png", dpi=130)
+        plt.close(figure)
+    sj.pl.animation(adata, FOLDER / "animation.gif", n_frames=24, fps=8)
+
+
+def differentiation() -> AnnData:
+    """Simulated cells from counts to a fit."""
+    adata = sj.datasets.simulated(3000)
+    sc.pp.normalize_total(adata)
+    sc.pp.log1p(adata)
+    sc.pp.pca(adata)
+    sc.pp.neighbors(adata, n_pcs=5)
+    sc.tl.umap(adata)
+    sj.tl.fit_energy(adata, "day", n_pcs=5, progress=False)
+    return adata
+
+
+def interacting() -> AnnData:
+    """Two groups of cells that drift to one side and feel each other, with their fit."""
+    rng = np.random.default_rng(0)
+    groups = [rng.normal(size=(400, 2)) * 0.4 - 1, rng.normal(size=(800, 2)) * 0.6 + [1.5, 0.5]]
+    adata = sj.benchmarks.generate(
+        potential=lambda x: 0.5 * jnp.sum((x - jnp.array([6.0, -4.0])) ** 2),
+        interaction=lambda z: jnp.sum(z**2) ** 2 / 8 - jnp.sum(z**2),
+        n_particles=600,
+        n_steps=10,
+        tau=0.05,
+        start=rng.permutation(np.concatenate(groups)),
+    )
+    options = {"parametrization": "linear", "time_varying": False, "degree": 4, "n_centers": 0, "progress": False}
+    sj.tl.fit_energy(adata, "time", use_rep="X_latent", terms=("potential", "interaction"), **options)
+    return adata
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Plots: the landscape, the cells on it, and how far to trust them."""
+
+from ._animation import animation
+from ._couplings import couplings
+from ._energy_over_time import energy_over_time
+from ._history import history
+from ._interaction import interaction
+from ._landscape import landscape
+from ._level_curves import level_curves
+from ._predictions import predictions
+from ._trajectories import trajectories
+from ._validation import validation
+from ._velocity import velocity
+
+__all__ = [
+    "animation",
+    "couplings",
+    "energy_over_time",
+    "history",
+    "interaction",
+    "landscape",
+    "level_curves",
+    "predictions",
+    "trajectories",
+    "validation",
+    "velocity",
+]

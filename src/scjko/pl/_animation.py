@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from anndata import AnnData
+from matplotlib import animation as mpl_animation
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .._checks import check_integer
+from .._fitted import fitted_cells
+from ._canvas import HEIGHTS, dress, figure_of, single, without_ticks, xy
+from ._frame import frame
+from ._surface import fill, nice_levels, note, surfaces
+
+#: By the ending of the file: the writer that makes it, and what to install where it is not there.
+WRITERS = {".gif": ("pillow", "pip install pillow"), ".mp4": ("ffmpeg", "the program ffmpeg")}
+
+
+def animation(
+    adata: AnnData,
+    path: str | Path | None = None,
+    components: tuple[int, int] | str = (1, 2),
+    *,
+    n_frames: int = 40,
+    fps: int = 10,
+    others: str = "mean",
+    key: str = "jko",
+    ax: Axes | Iterable[Axes] | None = None,
+    show: bool | None = None,
+    return_fig: bool = False,
+    **kwargs: Any,
+) -> mpl_animation.FuncAnimation | Figure:
+    """The landscape moving through time, with the cells of the first time point followed over it.
+
+    Parameters
+    ----------
+    adata
+        Annotated data with a fit by :func:`scjko.tl.fit_energy`.
+    path
+        Where to write it: a ``.gif``, or an ``.mp4``, which needs the program ffmpeg. By default nothing is written.
+    components
+        The two fitted components to draw, counted from one.
+    n_frames
+        The number of pictures.
+    fps
+        Pictures per second.
+    others
+        Where the components that are not drawn are held, as for :func:`scjko.pl.level_curves`.
+    key
+        The ``key_added`` of the fit.
+    ax
+        Axes to draw on; by default those of a new figure.
+    show
+        Takes no effect: an animation is shown as ``HTML(made.to_jshtml())`` in a notebook.
+    return_fig
+        Whether to return the figure.
+    kwargs
+        Further options of :meth:`matplotlib.axes.Axes.contourf`.
+
+    Returns
+    -------
+    The animation, or the figure if ``return_fig``.
+
+    Examples
+    --------
+    >>> import scjko as sj
+    >>> adata = sj.datasets.simulated(300)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> figure = sj.pl.animation(adata, n_frames=3, return_fig=True)
+    >>> figure.axes[0].get_title()
+    'day 0.0'
+    """
+    seen = fitted_cells(adata, key)
+    check_integer("n_frames", n_frames, minimum=2)
+    check_integer("fps", fps)
+    writer = None if path is None else _writer(Path(path), fps)
+    plane = frame(seen, None, components)
+    times = np.linspace(seen.energy.times[0], seen.energy.times[-1], n_frames)
+    found = surfaces(plane, list(times), others, n_points=60)
+    levels = nice_levels(found, 20)
+    first = seen.coordinates[seen.times == times[0]]
+    paths = seen.energy.simulate(first, times)[..., plane.columns]
+    axes = single(ax, size=(4.2, 3.4))
+    told = note(plane, others)
+
+    def draw(k: int) -> list[Any]:
+        axes.clear()
+        filled = fill(axes, found[k], levels, fade=True, **{"cmap": HEIGHTS} | kwargs)
+        dots = axes.scatter(*xy(paths[k]), s=4, color="black", alpha=0.6, linewidths=0, zorder=3)
+        title = f"{seen.time_key} {times[k]:.1f}"
+        dress(axes, title=f"{title}\n{told}" if told else title, xlabel=plane.labels[0], ylabel=plane.labels[1])
+        without_ticks(axes)
+        axes.set(xlim=plane.limits[0], ylim=plane.limits[1])
+        return [filled, dots]
+
+    figure = figure_of(axes)
+    bar = figure.colorbar(draw(0)[0], ax=axes, pad=0.02, aspect=25)
+    bar.set_label("potential", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    made = mpl_animation.FuncAnimation(figure, draw, frames=n_frames, interval=1000 / fps)
+    if writer is not None:
+        made.save(str(path), writer=writer, dpi=120)
+    else:
+        made.pause()
+    return figure if return_fig else made
+
+
+def _writer(path: Path, fps: int) -> Any:
+    if path.suffix.lower() not in WRITERS:
+        raise ValueError(f"path={str(path)!r} must end in {' or '.join(WRITERS)}.")
+    name, remedy = WRITERS[path.suffix.lower()]
+    if not mpl_animation.writers.is_available(name):
+        raise RuntimeError(f"Writing {path.suffix} files needs {remedy}; .gif works without it.")
+    if not path.resolve().parent.is_dir():
+        raise FileNotFoundError(f"path={str(path)!r}: the folder {str(path.parent)!r} does not exist.")
+    return mpl_animation.writers[name](fps=fps)

@@ -1,0 +1,93 @@
+"""Figures and axes: made or taken from the user, and handed back in scanpy's manner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import scanpy as sc
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+Drawn = Axes | list[Axes] | Figure | None
+"""What a plotting function gives: nothing when shown, the figure when asked for, else its axes, a list if several."""
+
+# The palette of Okabe and Ito (2008), which readers of any colour vision tell apart; yellow is left out, which is hard
+# to see on white.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+OBSERVED, PREDICTED, INTERPOLATED, FORECAST = PALETTE[2], PALETTE[1], PALETTE[0], PALETTE[3]
+#: Of heights: light where cells are headed, so that dark dots stand out there; even steps for any colour vision.
+HEIGHTS = "viridis_r"
+LINE_STYLES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (7, 2, 1.5, 2)), (0, (2, 4)))
+
+
+def panels(
+    ax: Any, n_panels: int, *, size: tuple[float, float] = (2.1, 2.1), projection: str | None = None
+) -> list[Axes]:
+    """As many axes as there are panels: the user's, or those of a new figure, in rows of five at most."""
+    if ax is not None:
+        given: list[Any] = list(np.ravel(np.asarray(ax, dtype=object))) if isinstance(ax, Iterable) else [ax]
+        if len(given) != n_panels or not all(isinstance(axes, Axes) for axes in given):
+            raise ValueError(f"ax must be {n_panels} matplotlib Axes, one for each panel, not {len(given)}.")
+        if projection is not None and any(axes.name != projection for axes in given):
+            raise ValueError(f"ax must be made with projection={projection!r}: plt.subplots(subplot_kw=...).")
+        return given
+    n_columns = min(n_panels, 5)
+    n_rows = -(-n_panels // n_columns)
+    figure = plt.figure(figsize=(size[0] * n_columns + 0.6, size[1] * n_rows + 0.4), layout="constrained")
+    return [figure.add_subplot(n_rows, n_columns, k + 1, projection=projection) for k in range(n_panels)]
+
+
+def single(ax: Any, *, size: tuple[float, float] = (3.5, 3.0), projection: str | None = None) -> Axes:
+    """One axes: the user's, or that of a new figure of one column's width."""
+    return panels(ax, 1, size=(size[0] - 0.6, size[1] - 0.4), projection=projection)[0]
+
+
+def finish(axes: Sequence[Axes], *, ours: bool, show: bool | None, return_fig: bool) -> Drawn:
+    """What the user gets; shown by default unless the axes are theirs, as scanpy does it."""
+    if return_fig:
+        return figure_of(axes[0])
+    if sc.settings.autoshow and ours if show is None else show:
+        plt.show()
+        return None
+    return axes[0] if len(axes) == 1 else list(axes)
+
+
+def figure_of(axes: Axes) -> Figure:
+    """The figure that axes are part of."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def dress(axes: Axes, *, title: str = "", xlabel: str = "", ylabel: str = "") -> None:
+    """Titles and labels at sizes that are legible in one column of a page."""
+    axes.set_title(title, fontsize=9)
+    axes.set_xlabel(xlabel, fontsize=8)
+    axes.set_ylabel(ylabel, fontsize=8)
+    axes.tick_params(labelsize=7)
+
+
+def without_ticks(axes: Axes) -> None:
+    """No ticks: the numbers of an embedding say nothing."""
+    axes.set(xticks=[], yticks=[])
+
+
+def key_beside(axes: Axes, **options: Any) -> None:
+    """A small legend where it covers no data, to the right of the axes."""
+    axes.legend(
+        **{"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False, "fontsize": 7.5, "borderaxespad": 0.0}
+        | options
+    )
+
+
+def time_colours(n_times: int) -> list[Any]:
+    """A colour for each time, from dark to light, all of them visible on white."""
+    return [plt.get_cmap("viridis")(value) for value in np.linspace(0, 0.88, n_times)]
+
+
+def xy(points: Any) -> tuple[Any, Any]:
+    """The two columns of points in a plane."""
+    return points[:, 0], points[:, 1]

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from anndata import AnnData
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+
+from .._checks import check_integer
+from .._fitted import FittedCells, fitted_cells
+from .._fitting import couple_snapshots
+from ..core.couplings import Coupling
+from ._canvas import OBSERVED, PREDICTED, Drawn, dress, finish, key_beside, panels, without_ticks, xy
+from ._frame import frame
+
+
+def couplings(
+    adata: AnnData,
+    times: float | str | Iterable[float | str] | None = None,
+    components: tuple[int, int] | str = (1, 2),
+    *,
+    n_pairs: int = 200,
+    key: str = "jko",
+    random_state: int = 0,
+    ax: Axes | Iterable[Axes] | None = None,
+    show: bool | None = None,
+    return_fig: bool = False,
+    **kwargs: Any,
+) -> Drawn:
+    """Which cells the transport plans of a fit couple, one panel for each interval.
+
+    A fit keeps a summary of its couplings only; they are solved anew, by the same solver and seed.
+
+    Parameters
+    ----------
+    adata
+        Annotated data with a fit by :func:`scjko.tl.fit_energy`.
+    times
+        The time points at which the intervals to draw start; all by default.
+    components
+        The two fitted components to draw, counted from one.
+    n_pairs
+        Coupled pairs to draw in each panel, chosen at random by their weight.
+    key
+        The ``key_added`` of the fit.
+    random_state
+        Seed of that choice.
+    ax
+        Axes to draw on, one for each panel; by default those of a new figure.
+    show
+        Whether to show the figure; by default if it is a new one.
+    return_fig
+        Whether to return the figure.
+    kwargs
+        Further options of :class:`matplotlib.collections.LineCollection`.
+
+    Returns
+    -------
+    ``None`` if the figure is shown, the figure if ``return_fig``, otherwise the axes, a list if there are several.
+
+    Examples
+    --------
+    >>> import scjko as sj
+    >>> adata = sj.datasets.simulated(300)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> axes = sj.pl.couplings(adata, times=1, show=False)
+    >>> axes.get_title()
+    'day 1 to day 2'
+    """
+    seen = fitted_cells(adata, key)
+    check_integer("n_pairs", n_pairs)
+    plane, points = frame(seen, None, components), seen.snapshots.points
+    chosen = _intervals(seen, times)
+    solved = _solve(seen)
+    rng = np.random.default_rng(random_state)
+    drawn = panels(ax, len(chosen))
+    for axes, k in zip(drawn, chosen, strict=True):
+        coupling = solved[k]
+        weight = np.asarray(coupling.weight, dtype=np.float64)
+        n_drawn = min(n_pairs, int(np.sum(weight > 0)))
+        pairs = rng.choice(len(weight), n_drawn, replace=False, p=weight / weight.sum())
+        before, after = (p[:, plane.columns] for p in (points[k], points[k + 1]))
+        lines = np.stack([before[coupling.source[pairs]], after[coupling.target[pairs]]], axis=1)
+        look: dict[str, Any] = {"colors": "0.45", "linewidths": 0.5, "alpha": 0.7, "zorder": 2}
+        axes.scatter(*xy(before), s=3, color=OBSERVED, linewidths=0, label="from", zorder=1)
+        axes.scatter(*xy(after), s=3, color=PREDICTED, linewidths=0, label="to", zorder=1)
+        axes.add_collection(LineCollection(list(lines), **look | kwargs))
+        title = " to ".join(plane.title(t) for t in seen.energy.times[k : k + 2])
+        dress(axes, title=title, xlabel=plane.labels[0], ylabel=plane.labels[1])
+        without_ticks(axes)
+        axes.set(xlim=plane.limits[0], ylim=plane.limits[1])
+    if ax is None:
+        key_beside(drawn[-1], markerscale=3)
+    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+
+
+def _intervals(cells: FittedCells, times: Any) -> list[int]:
+    """The intervals that start at these time points."""
+    starts = cells.energy.times[:-1]
+    if times is None:
+        return list(range(len(starts)))
+    several = isinstance(times, Iterable) and not isinstance(times, str)
+    wanted = [cells.time("times", t) for t in (times if several else [times])]
+    unknown = [t for t in wanted if t not in starts]
+    if unknown or not wanted:
+        raise ValueError(
+            f"times={times!r} must name time points at which an interval starts: {', '.join(f'{t:g}' for t in starts)}."
+        )
+    return [int(np.flatnonzero(starts == t)[0]) for t in wanted]
+
+
+def _solve(cells: FittedCells) -> list[Coupling]:
+    """The couplings of the fit, solved anew."""
+    params = cells.params
+    if str(params["coupling"]) == "ready-made":
+        raise ValueError("This fit was given ready-made couplings, which it does not keep; there are none to draw.")
+    asked = {
+        "coupling": str(params["coupling"]),
+        "coupling_batch": int(params["coupling_batch"]),
+        "epsilon": float(params["epsilon"]),
+        "random_state": int(params["random_state"]),
+    }
+    return couple_snapshots(cells.snapshots, asked, progress=False)

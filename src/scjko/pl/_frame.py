@@ -1,0 +1,94 @@
+"""The two dimensions of a plot: components of what was fitted, or any embedding of the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._fitted import FittedCells
+from .._snapshots import embedding
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Cells in the plane of a plot."""
+
+    cells: FittedCells
+    columns: tuple[int, int]
+    """The components drawn, counted from zero."""
+    positions: Array
+    """Of each cell (n, 2)."""
+    labels: tuple[str, str]
+    fitted: bool
+    """Whether the plane is one of the fitted coordinates, where the energy can be asked at any point."""
+
+    @property
+    def limits(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The range of all cells and a little more, in x and in y."""
+        low, high = self.positions.min(axis=0), self.positions.max(axis=0)
+        margin = np.where(high > low, 0.05 * (high - low), 1.0)
+        (left, bottom), (right, top) = low - margin, high + margin
+        return (left, right), (bottom, top)
+
+    def around(self, time: float) -> NDArray[np.int64]:
+        """Rows of the cells that a picture of this time is about: measured then, or just before and just after."""
+        there = self.cells.energy.times
+        k = self.cells.energy.intervals.containing(time)
+        near = [time] if time in there else [there[k], there[k + 1]]
+        return np.flatnonzero(np.isin(self.cells.times, near))
+
+    def title(self, time: float) -> str:
+        """What this time is called: by its label in the time column, if it has one."""
+        at = np.flatnonzero(self.cells.times == time)
+        label = str(self.cells.column.iloc[at[0]]) if len(at) else ""
+        if not any(letter.isalpha() for letter in label):
+            return f"{self.cells.time_key} {time:g}"
+        return label
+
+
+def frame(cells: FittedCells, basis: str | None, components: Any) -> Frame:
+    """Two components of the fitted coordinates, or of the embedding that ``basis`` names."""
+    rep, keys = str(cells.params["use_rep"]), cells.keys
+    ours = {keys.coordinates, keys.coordinates.removeprefix("X_")}
+    if "whitening" not in cells.stored:
+        ours |= {rep, rep.removeprefix("X_")}
+    fitted = basis is None or basis in ours
+    name, values = (rep, cells.coordinates) if fitted else embedding(cells.adata, basis)
+    columns = _columns(components, values.shape[1], name, fitted)
+    short = "PC" if name in ("X_pca", "pca") else name.removeprefix("X_")
+    short = short.upper() if short in ("umap", "phate", "tsne") else short
+    first, second = (f"{short}{column + 1}" for column in columns)
+    return Frame(cells, columns, values[:, columns].astype(np.float64), (first, second), fitted)
+
+
+def asked_times(cells: FittedCells, times: Any) -> list[float]:
+    """The times of a plot: those asked for, if the fit covers them, by default those of the snapshots."""
+    if times is None:
+        return [float(t) for t in cells.energy.times]
+    several = isinstance(times, Iterable) and not isinstance(times, str)
+    wanted = [cells.time("times", t) for t in (times if several else [times])]
+    first, last = cells.energy.times[[0, -1]]
+    outside = [t for t in wanted if not first <= t <= last]
+    if not wanted or outside:
+        told = "is empty" if not wanted else f"has {', '.join(f'{t:g}' for t in outside)}"
+        raise ValueError(f"times {told}; the fit covers times from {first:g} to {last:g}.")
+    return wanted
+
+
+def _columns(components: Any, n_dims: int, name: str, fitted: bool) -> tuple[int, int]:
+    """Two components, given as scanpy takes them: "1,2", or two numbers counted from one."""
+    parts = components.split(",") if isinstance(components, str) else components
+    try:
+        first, second = (int(part) for part in parts)
+    except (TypeError, ValueError):
+        raise ValueError(f"components={components!r} must be two numbers counted from 1, such as (1, 2).") from None
+    if not (1 <= first <= n_dims and 1 <= second <= n_dims) or first == second:
+        what = f"{n_dims} components of obsm[{name!r}] were fitted" if fitted else f"obsm[{name!r}] has {n_dims}"
+        raise ValueError(f"components={components!r} must be two different ones from 1 to {n_dims}: {what}.")
+    return first - 1, second - 1

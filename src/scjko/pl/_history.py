@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from anndata import AnnData
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from .._storage import fitted
+from ._canvas import PALETTE, Drawn, dress, finish, key_beside, single
+
+
+def history(
+    adata: AnnData,
+    *,
+    key: str = "jko",
+    ax: Axes | Iterable[Axes] | None = None,
+    show: bool | None = None,
+    return_fig: bool = False,
+    **kwargs: Any,
+) -> Drawn:
+    """The loss over training, as a fraction of that of an energy that moves nothing.
+
+    Parameters
+    ----------
+    adata
+        Annotated data with a neural fit by :func:`scjko.tl.fit_energy`; a linear one has no history, it is solved at
+        once.
+    key
+        The ``key_added`` of the fit.
+    ax
+        Axes to draw on; by default those of a new figure.
+    show
+        Whether to show the figure; by default if it is a new one.
+    return_fig
+        Whether to return the figure.
+    kwargs
+        Further options of :meth:`matplotlib.axes.Axes.plot`.
+
+    Returns
+    -------
+    ``None`` if the figure is shown, the figure if ``return_fig``, otherwise the axes.
+
+    Examples
+    --------
+    >>> import scjko as sj
+    >>> adata = sj.datasets.simulated(300)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> len(sj.pl.history(adata, show=False).lines[0].get_xdata())
+    20
+    """
+    stored = fitted(adata, key)
+    losses = {name: np.atleast_1d(values) for name, values in stored.get("history", {}).items()}
+    if not losses or stored["params"]["parametrization"] == "linear":
+        raise ValueError(
+            f"The fit at adata.uns[{key!r}] has no history: a linear energy is solved at once. How good it is, "
+            f"adata.uns[{key!r}]['diagnostics']['explained'] says."
+        )
+    axes = single(ax, size=(3.5, 2.6))
+    for (name, values), colour in zip(losses.items(), PALETTE, strict=False):
+        look: dict[str, Any] = {"color": colour, "linewidth": 1.2, "label": name.replace("_", " ")}
+        axes.plot(np.arange(1, len(values) + 1), values, **look | kwargs)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    dress(axes, xlabel="epoch", ylabel="loss (1: no motion at all)")
+    if len(losses) > 1:
+        key_beside(axes)
+    return finish([axes], ours=ax is None, show=show, return_fig=return_fig)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from anndata import AnnData
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from numpy.typing import NDArray
+from scipy.interpolate import RegularGridInterpolator
+
+from .._fitted import fitted_cells
+from ._canvas import HEIGHTS, Drawn, finish, single, xy
+from ._frame import asked_times, frame
+from ._surface import Surface, note, surfaces, whole_course
+
+
+def landscape(
+    adata: AnnData,
+    time: float | str | None = None,
+    components: tuple[int, int] | str = (1, 2),
+    *,
+    basis: str | None = None,
+    others: str = "mean",
+    key: str = "jko",
+    ax: Axes | Iterable[Axes] | None = None,
+    show: bool | None = None,
+    return_fig: bool = False,
+    **kwargs: Any,
+) -> Drawn:
+    """The potential as a surface in three dimensions, with the cells of that time on it.
+
+    Where there are no cells the surface is cut away: a potential there is an extrapolation.
+
+    Parameters
+    ----------
+    adata
+        Annotated data with a fit by :func:`scjko.tl.fit_energy`.
+    time
+        The time to draw, measured or between. By default all cells are drawn at the height they have at their own
+        time, and the surface is interpolated between them.
+    components
+        The two components to draw, counted from one.
+    basis
+        An embedding to draw on in place of the fitted coordinates; the values at the cells are interpolated.
+    others
+        Where the components that are not drawn are held, as for :func:`scjko.pl.level_curves`.
+    key
+        The ``key_added`` of the fit.
+    ax
+        Axes in three dimensions to draw on; by default those of a new figure.
+    show
+        Whether to show the figure; by default if it is a new one.
+    return_fig
+        Whether to return the figure.
+    kwargs
+        Further options of :meth:`mpl_toolkits.mplot3d.axes3d.Axes3D.plot_surface`.
+
+    Returns
+    -------
+    ``None`` if the figure is shown, the figure if ``return_fig``, otherwise the axes.
+
+    Examples
+    --------
+    >>> import scjko as sj
+    >>> adata = sj.datasets.simulated(300)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.pl.landscape(adata, time=1, show=False).get_title()
+    'day 1'
+    """
+    seen = fitted_cells(adata, key)
+    plane = frame(seen, basis, components)
+    if time is None:
+        surface, rows = whole_course(plane), np.arange(adata.n_obs)
+        titles = ["every cell at its own time"]
+    else:
+        (at,) = asked_times(seen, [time])
+        (surface,), rows = surfaces(plane, [at], others), plane.around(at)
+        titles = [plane.title(at), note(plane, others)]
+    axes: Any = single(ax, size=(4.2, 3.6), projection="3d")
+    heights = surface.believed
+    grid = np.meshgrid(surface.x, surface.y)
+    # Two points of the grid to a patch: fewer would show as steps, more as a haze of edges.
+    look: dict[str, Any] = {
+        "cmap": HEIGHTS,
+        "rstride": 1,
+        "cstride": 1,
+        "linewidth": 0,
+        "antialiased": False,
+        "alpha": 0.85,
+    }
+    shown = Normalize(np.nanmin(heights), np.nanmax(heights))
+    axes.plot_surface(*grid, heights, norm=shown, **look | kwargs)
+    _floor(axes, surface, shown)
+    _cells(axes, plane.positions[rows], surface)
+    axes.set_title("\n".join(filter(None, titles)), fontsize=9)
+    axes.set_xlabel(plane.labels[0], fontsize=8, labelpad=-12)
+    axes.set_ylabel(plane.labels[1], fontsize=8, labelpad=-12)
+    axes.set_zlabel("potential", fontsize=8, labelpad=-4)
+    axes.tick_params(labelsize=6.5, pad=-2)
+    axes.set(xticks=[], yticks=[], xlim=plane.limits[0], ylim=plane.limits[1])
+    axes.view_init(elev=38, azim=_downhill(surface) + 25)
+    axes.set_box_aspect(None, zoom=1.0)
+    return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
+
+
+def _downhill(surface: Surface) -> float:
+    """The direction to look from, in degrees, such that the hill is behind and hides nothing."""
+    row, column = np.unravel_index(np.nanargmax(surface.believed), surface.heights.shape)
+    return float(np.degrees(np.arctan2(0.5 - row / len(surface.y), 0.5 - column / len(surface.x))))
+
+
+def _floor(axes: Any, surface: Surface, shown: Normalize) -> None:
+    """Level curves beneath the surface, which say where a slope is when the surface hides it."""
+    heights = surface.believed
+    low, high = np.nanmin(heights), np.nanmax(heights)
+    bottom = low - 0.35 * max(high - low, 1e-12)
+    axes.contour(
+        surface.x, surface.y, heights, levels=10, zdir="z", offset=bottom, cmap=HEIGHTS, norm=shown, linewidths=0.7
+    )
+    axes.set_zlim(bottom, high)
+
+
+def _cells(axes: Any, positions: NDArray[np.float64], surface: Surface) -> None:
+    """Cells laid upon the surface."""
+    height = RegularGridInterpolator((surface.y, surface.x), surface.heights)(positions[:, ::-1])
+    raised = height + 0.01 * np.ptp(height)
+    # Drawn after the surface whatever the depth: dots that sink into it cannot be seen.
+    axes.computed_zorder = False
+    axes.scatter(*xy(positions), raised, s=2.5, color="black", alpha=0.6, linewidths=0, depthshade=False, zorder=5)
+    plt.setp(axes.collections[0], zorder=1)

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scanpy as sc
+from anndata import AnnData
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from .._checks import check_integer
+from .._fitted import fitted_cells
+from ._canvas import (
+    LINE_STYLES,
+    PALETTE,
+    Drawn,
+    dress,
+    figure_of,
+    finish,
+    key_beside,
+    panels,
+    single,
+    time_colours,
+    without_ticks,
+)
+from ._frame import Frame, asked_times, frame
+from ._surface import Surface, fill, nice_levels, note, surfaces
+
+
+def level_curves(
+    adata: AnnData,
+    times: float | str | Iterable[float | str] | None = None,
+    components: tuple[int, int] | str = (1, 2),
+    *,
+    basis: str | None = None,
+    others: str = "mean",
+    superimpose: bool = False,
+    color: str | None = None,
+    n_levels: int | None = None,
+    cells: bool = True,
+    fade: bool = True,
+    key: str = "jko",
+    ax: Axes | Iterable[Axes] | None = None,
+    show: bool | None = None,
+    return_fig: bool = False,
+    **kwargs: Any,
+) -> Drawn:
+    """The fitted potential as a map, one panel for each time: cells go downhill.
+
+    Parameters
+    ----------
+    adata
+        Annotated data with a fit by :func:`scjko.tl.fit_energy`.
+    times
+        The times to draw, measured or between; those of the snapshots by default.
+    components
+        The two components to draw, counted from one.
+    basis
+        An embedding to draw on, such as ``"umap"``, in place of the fitted coordinates. The potential is not defined
+        there: the values at the cells are interpolated, and the title says so.
+    others
+        Where the components that are not drawn are held; the title says it:
+
+        - ``"mean"``: at the mean of the cells of that time.
+        - ``"cells"``: as in the 15 nearest cells, over which the potential is averaged.
+    superimpose
+        Whether to draw all times into one panel: the same few heights, seen from the mean of the cells of each time, in
+        its own line style and colour.
+    color
+        A column of ``obs`` or a gene to colour the cells by; black by default.
+    n_levels
+        The most heights to draw; 24 by default, and 3 if superimposed.
+    cells
+        Whether to draw the cells.
+    fade
+        Whether to veil the map where there are no cells: a potential there is an extrapolation.
+    key
+        The ``key_added`` of the fit.
+    ax
+        Axes to draw on, one for each panel; by default those of a new figure.
+    show
+        Whether to show the figure; by default if it is a new one.
+    return_fig
+        Whether to return the figure.
+    kwargs
+        Further options of :func:`scanpy.pl.embedding`, which draws the cells.
+
+    Returns
+    -------
+    ``None`` if the figure is shown, the figure if ``return_fig``, otherwise the axes, a list if there are several.
+
+    Examples
+    --------
+    >>> import scjko as sj
+    >>> adata = sj.datasets.simulated(300)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> panels = sj.pl.level_curves(adata, times=[0, 3.5, 7], show=False)
+    >>> [axes.get_title() for axes in panels]
+    ['day 0', 'day 3.5', 'day 7']
+    """
+    seen = fitted_cells(adata, key)
+    wanted, plane = asked_times(seen, times), frame(seen, basis, components)
+    found = surfaces(plane, wanted, others)
+    n_levels = check_integer("n_levels", n_levels if n_levels is not None else 3 if superimpose else 24)
+    told = note(plane, others)
+    if superimpose:
+        axes = single(ax, size=(4.0, 3.0))
+        if cells:
+            draw_cells(axes, plane, np.arange(adata.n_obs), color, {"na_color": "#d0d0d0", **kwargs})
+        _superimpose(axes, plane, wanted, found, n_levels, fade)
+        _frame_axes(axes, plane, told)
+        return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
+    levels = nice_levels(found, n_levels)
+    drawn = panels(ax, len(wanted))
+    for axes, time, surface in zip(drawn, wanted, found, strict=True):
+        filled = fill(axes, surface, levels, fade)
+        if cells:
+            draw_cells(axes, plane, plane.around(time), color, kwargs, legend=axes is drawn[-1])
+        title = plane.title(time)
+        _frame_axes(axes, plane, title if ax is None or not told else f"{title}\n{told}")
+    if ax is None:
+        height_key(drawn, filled, told)
+    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+
+
+def _superimpose(axes: Axes, plane: Frame, times: list[float], found: list[Surface], n_levels: int, fade: bool) -> None:
+    """Draw the same heights of each surface, seen from the mean of its cells, with a key that says which."""
+    drawn = [s.believed if fade else s.heights for s in found]
+    relative = [heights - s.level for heights, s in zip(drawn, found, strict=True)]
+    low, high = (np.median([f(heights) for heights in relative]) for f in (np.nanmin, np.nanmax))
+    heights = np.linspace(low, high, n_levels + 2)[1:-1]
+    unit = 10 ** np.floor(np.log10(max(high - low, 1e-300) / (n_levels + 1))) / 2
+    heights = np.unique(np.round(heights / unit) * unit)  # round numbers
+    handles = []
+    for k, (time, colour) in enumerate(zip(times, time_colours(len(times)), strict=True)):
+        style = LINE_STYLES[k % len(LINE_STYLES)]
+        with warnings.catch_warnings():  # of a time whose heights do not come near these
+            warnings.filterwarnings("ignore", "No contour levels were found")
+            axes.contour(found[k].x, found[k].y, relative[k], levels=heights, colors=[colour], linestyles=[style])
+        handles.append(Line2D([], [], color=colour, linestyle=style, label=plane.title(time)))
+    told = ", ".join(f"{height:+.4g}" for height in heights)
+    key_beside(axes, handles=handles, handlelength=2.8, title=f"V − mean:\n{told}", title_fontsize=7)
+
+
+def height_key(drawn: list[Axes], filled: Any, told: str) -> None:
+    """One colour bar for all panels, and above them what a reader has to know of dimensions that are not drawn."""
+    figure = figure_of(drawn[0])
+    if told:
+        figure.suptitle(told, fontsize=8)
+    bar = figure.colorbar(filled, ax=drawn, shrink=0.85, aspect=25, pad=0.01)
+    bar.set_label("potential", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+
+
+def draw_cells(
+    axes: Axes, plane: Frame, rows: NDArray[np.int64], color: str | None, options: dict[str, Any], legend: bool = False
+) -> None:
+    """Cells of these rows in the plane, by scanpy, coloured by a column of ``obs`` or a gene."""
+    adata = plane.cells.adata
+    # A small AnnData of its own: scanpy writes colours into what it draws.
+    obs = sc.get.obs_df(adata, [color] if color else []).iloc[rows]
+    cells = AnnData(obs=obs, obsm={"X_plane": plane.positions[rows]})
+    if color is not None and f"{color}_colors" in adata.uns and hasattr(obs[color], "cat"):
+        cells.uns[f"{color}_colors"] = adata.uns[f"{color}_colors"]
+    size = float(np.clip(12000 / max(len(rows), 1), 1.5, 14))
+    shown: dict[str, Any] = {
+        "na_color": "black",
+        "alpha": 0.55,
+        "size": size,
+        "title": "",
+        "legend_fontsize": 7.5,
+        "cmap": "magma",
+    }
+    if color is not None and f"{color}_colors" not in adata.uns:
+        shown["palette"] = list(PALETTE) if obs[color].nunique() <= len(PALETTE) else None
+    if not legend:
+        shown |= {"legend_loc": None, "colorbar_loc": None}
+    sc.pl.embedding(cells, "X_plane", color=color, ax=axes, show=False, **shown | options)
+    beside = figure_of(axes).axes[-1]
+    if legend and color is not None and beside.get_label() == "<colorbar>":
+        beside.set_ylabel(color, fontsize=8)
+        beside.tick_params(labelsize=7)
+
+
+def _frame_axes(axes: Axes, plane: Frame, title: str) -> None:
+    dress(axes, title=title, xlabel=plane.labels[0], ylabel=plane.labels[1])
+    without_ticks(axes)
+    axes.set(xlim=plane.limits[0], ylim=plane.limits[1])

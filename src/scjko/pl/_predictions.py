@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from anndata import AnnData
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from .._checks import check_option
+from .._fitted import FittedCells, fitted_cells
+from ..tl import interpolate
+from ._canvas import (
+    FORECAST,
+    INTERPOLATED,
+    OBSERVED,
+    PREDICTED,
+    Drawn,
+    dress,
+    finish,
+    key_beside,
+    panels,
+    single,
+    time_colours,
+    without_ticks,
+    xy,
+)
+from ._frame import Frame, frame
+
+KINDS = ("both", "observed", "predicted")
+
+
+def predictions(
+    adata: AnnData,
+    times: float | str | Iterable[float | str] | None = None,
+    components: tuple[int, int] | str = (1, 2),
+    *,
+    kind: str = "both",
+    superimpose: bool = False,
+    key: str = "jko",
+    ax: Axes | Iterable[Axes] | None = None,
+    show: bool | None = None,
+    return_fig: bool = False,
+    **kwargs: Any,
+) -> Drawn:
+    r"""Observed cells and those the energy predicts, one panel for each time.
+
+    At a measured time the prediction is that of the cells measured before it, one step ahead. At a time between two
+    measured ones there are interpolated cells only (:func:`scjko.tl.interpolate`), and beyond the last a forecast.
+
+    Parameters
+    ----------
+    adata
+        Annotated data with a fit by :func:`scjko.tl.fit_energy`.
+    times
+        The times to draw; those of the snapshots by default.
+    components
+        The two fitted components to draw, counted from one.
+    kind
+        What to draw at measured times: ``"observed"`` or ``"predicted"`` cells, or ``"both"``.
+    superimpose
+        Whether to draw all times into one panel, in a colour for each time: dots are observed, crosses predicted.
+    key
+        The ``key_added`` of the fit.
+    ax
+        Axes to draw on, one for each panel; by default those of a new figure.
+    show
+        Whether to show the figure; by default if it is a new one.
+    return_fig
+        Whether to return the figure.
+    kwargs
+        Further options of :meth:`matplotlib.axes.Axes.scatter`.
+
+    Returns
+    -------
+    ``None`` if the figure is shown, the figure if ``return_fig``, otherwise the axes, a list if there are several.
+
+    Examples
+    --------
+    >>> import scjko as sj
+    >>> adata = sj.datasets.simulated(300)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> panels = sj.pl.predictions(adata, times=[2, 3, 4], show=False)
+    >>> [axes.get_title() for axes in panels]
+    ['day 2', 'day 3\ninterpolated', 'day 4']
+    """
+    seen = fitted_cells(adata, key)
+    check_option("kind", kind, KINDS)
+    several = isinstance(times, Iterable) and not isinstance(times, str)
+    asked = seen.energy.times if times is None else list(times) if several else [times]  # type: ignore[arg-type]
+    wanted = [seen.time("times", time) for time in asked]
+    if not wanted:
+        raise ValueError("times is empty; name at least one.")
+    plane = frame(seen, None, components)
+    made = _between(seen, [time for time in wanted if time not in seen.energy.times], plane.columns)
+    clouds = [made[time] if time in made else _measured(seen, time, kind, plane.columns) for time in wanted]
+    drawn = [single(ax, size=(4.4, 3.2))] if superimpose else panels(ax, len(wanted))
+    at = drawn * len(wanted) if superimpose else drawn
+    colours = time_colours(len(wanted)) if superimpose else [None] * len(wanted)
+    for axes, time, cloud, colour in zip(at, wanted, clouds, colours, strict=True):
+        for name, points in cloud.items():
+            _dots(axes, name, points, colour, plane.title(time) if superimpose else None, kwargs)
+        title = _title(plane, time, cloud)
+        dress(axes, title="" if superimpose else title, xlabel=plane.labels[0], ylabel=plane.labels[1])
+        without_ticks(axes)
+    low, high = _limits(plane, [points for cloud in clouds for points in cloud.values()])
+    for axes in drawn:
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    if superimpose:
+        _one_key(drawn[0])
+    elif ax is None and any(len(cloud) > 1 for cloud in clouds):
+        # Beside the last panel, with a handle for each kind of cells there is.
+        handles = {h.get_label(): h for axes in drawn for h in axes.collections}
+        key_beside(drawn[-1], handles=list(handles.values()), markerscale=2.5)
+    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+
+
+Clouds = dict[str, NDArray[np.floating]]
+"""The cells to draw at one time, by what they are."""
+
+
+def _between(cells: FittedCells, times: list[float], columns: tuple[int, int]) -> dict[float, Clouds]:
+    """Cells at times that were not measured."""
+    if not times:
+        return {}
+    made = interpolate(cells.adata, times, key=cells.keys.key)
+    when, points = made.obs[cells.time_key].to_numpy(), made.obsm[cells.keys.coordinates][:, columns]
+    names = {time: "forecast" if time > cells.energy.times[-1] else "interpolated" for time in times}
+    return {time: {name: points[when == time]} for time, name in names.items()}
+
+
+def _measured(cells: FittedCells, time: float, kind: str, columns: tuple[int, int]) -> Clouds:
+    """Cells at a time that was measured, and those of the time before moved there."""
+    there = cells.energy.times
+    found = {"observed": cells.coordinates[cells.times == time][:, columns]}
+    if time > there[0]:
+        before = there[there < time][-1]
+        moved = cells.energy.step(cells.coordinates[cells.times == before], before, time)
+        found["predicted"] = moved[:, columns]
+    return found if kind == "both" else {kind: found[kind]} if kind in found else found
+
+
+def _dots(
+    axes: Axes, name: str, points: NDArray[np.floating], colour: Any, when: str | None, options: dict[str, Any]
+) -> None:
+    of_kind = {"observed": OBSERVED, "predicted": PREDICTED, "interpolated": INTERPOLATED, "forecast": FORECAST}
+    crosses = name != "observed"
+    look: dict[str, Any] = {
+        "s": float(np.clip(4000 / max(len(points), 1), 1.5, 10)),
+        "color": colour or of_kind[name],
+        "marker": "x" if crosses and colour else ".",
+        "linewidths": 0.5 if crosses and colour else 0,
+        "alpha": 0.6,
+        "label": name if when is None else f"{when}, {name}",
+        "rasterized": len(points) > 2000,
+    }
+    axes.scatter(*xy(points), **look | options)
+
+
+def _title(plane: Frame, time: float, cloud: dict[str, Any]) -> str:
+    (first, *_) = cloud
+    return plane.title(time) if first in ("observed", "predicted") else f"{plane.title(time)}\n{first}"
+
+
+def _one_key(axes: Axes) -> None:
+    key_beside(axes, markerscale=1.8, fontsize=7)
+
+
+def _limits(plane: Frame, clouds: list[NDArray[np.floating]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The range of the cells, and of what is drawn where it leaves it."""
+    (left, right), (bottom, top) = plane.limits
+    everything = np.concatenate(clouds)
+    low = np.minimum(everything.min(axis=0), (left, bottom))
+    return low, np.maximum(everything.max(axis=0), (right, top))

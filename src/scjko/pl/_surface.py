@@ -1,0 +1,129 @@
+"""The potential over the plane of a plot, and how near the cells are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from .._checks import check_option
+from ..core.embedding import smoothed
+from ._canvas import HEIGHTS
+from ._frame import Frame
+
+Array = NDArray[np.float64]
+
+OTHERS = ("mean", "cells")
+#: Nearest cells that lend their other components to a point of the plane, or on an embedding their potential.
+NEAREST = 15
+LINES: dict[str, Any] = {"colors": "white", "linewidths": 0.5, "linestyles": "solid"}
+#: Points along each side of the grid.
+N_POINTS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Heights of the potential at one time over a grid, and how far each point is from the cells of that time."""
+
+    x: Array
+    y: Array
+    heights: Array
+    """One for each point (len(y), len(x)), as matplotlib takes them."""
+    fading: Array
+    """From 0 where cells are to 1 where there are none."""
+
+    level: float
+    """The mean height of the cells."""
+
+    @property
+    def believed(self) -> Array:
+        """Heights near cells; NaN elsewhere."""
+        return np.where(self.fading < 1, self.heights, np.nan)
+
+
+def surfaces(frame: Frame, times: list[float], others: str, n_points: int = N_POINTS) -> list[Surface]:
+    """The potential at each of these times, over one grid."""
+    check_option("others", others, OTHERS)
+    x, y, grid = _grid(frame, n_points)
+    found = []
+    for time in times:
+        rows = frame.around(time)
+        heights = _heights(frame, grid, rows, time, others)
+        fading = fade_away(frame.positions[rows], grid)
+        level = float(frame.cells.energy.potential(frame.cells.coordinates[rows], time).mean())
+        found.append(Surface(x, y, heights.reshape(len(y), len(x)), fading.reshape(len(y), len(x)), level))
+    return found
+
+
+def whole_course(frame: Frame, n_points: int = N_POINTS) -> Surface:
+    """The potential of all cells, each at its own time, interpolated between them."""
+    x, y, grid = _grid(frame, n_points)
+    own = frame.cells.energy.potential(frame.cells.coordinates, frame.cells.times)
+    heights = smoothed(grid, frame.positions, own[:, None], 2 * NEAREST)[:, 0]
+    shape = len(y), len(x)
+    return Surface(x, y, heights.reshape(shape), fade_away(frame.positions, grid).reshape(shape), float(own.mean()))
+
+
+def _grid(frame: Frame, n_points: int) -> tuple[Array, Array, Array]:
+    """The sides of a grid over the plane, and its points."""
+    x, y = (np.linspace(*limits, n_points) for limits in frame.limits)
+    return x, y, np.stack([axis.ravel() for axis in np.meshgrid(x, y)], axis=1)
+
+
+def note(frame: Frame, others: str) -> str:
+    """What a reader has to know of the dimensions that are not drawn; nothing where all are."""
+    if not frame.fitted:
+        return "interpolated between cells"
+    if frame.cells.energy.n_dims == 2:
+        return ""
+    return "others at their mean" if others == "mean" else "others as in near cells"
+
+
+def _heights(frame: Frame, grid: Array, rows: NDArray[np.int64], time: float, others: str) -> Array:
+    energy, x = frame.cells.energy, frame.cells.coordinates[rows].astype(np.float64)
+    if not frame.fitted:
+        return smoothed(grid, frame.positions[rows], energy.potential(x, time)[:, None], NEAREST)[:, 0]
+    if others == "mean" or energy.n_dims == 2:
+        points = np.tile(x.mean(axis=0), (len(grid), 1))
+        points[:, frame.columns] = grid
+        return energy.potential(points, time)
+    nearest = np.arange(1, min(NEAREST, len(rows)) + 1)
+    near = np.asarray(cKDTree(frame.positions[rows]).query(grid, k=nearest)[1])
+    points = x[near]
+    points[:, :, frame.columns] = grid[:, None, :]
+    return energy.potential(points.reshape(-1, energy.n_dims), time).reshape(near.shape).mean(axis=1)
+
+
+def fade_away(positions: Array, grid: Array) -> Array:
+    """Where a point is further from cells than most cells are from each other, by the tenth nearest."""
+    tree, k = cKDTree(positions), min(10, len(positions))
+    usual = np.quantile(tree.query(positions, k=[k])[0], 0.9)
+    away = np.ravel(tree.query(grid, k=[k])[0]) / max(usual, 1e-300)
+    return np.clip(away - 1.0, 0.0, 1.0)
+
+
+def nice_levels(found: list[Surface], n_levels: int) -> Array:
+    """Round heights, the same for all surfaces, that cover the potential where cells are."""
+    believed = np.concatenate([surface.believed.ravel() for surface in found])
+    low, high = np.nanmin(believed), np.nanmax(believed)
+    if not high > low:
+        low, high = low - 0.5, high + 0.5
+    return np.asarray(MaxNLocator(n_levels).tick_values(low, high))
+
+
+def fill(axes: Axes, surface: Surface, levels: Array, fade: bool, **options: Any) -> Any:
+    """Filled and line contours; a veil over what is far from all cells, because a potential there means nothing."""
+    options = {"cmap": HEIGHTS, "extend": "both", **options}
+    filled = axes.contourf(surface.x, surface.y, surface.heights, levels=levels, zorder=0, **options)
+    axes.contour(surface.x, surface.y, surface.heights, levels=levels, zorder=0.1, **LINES)
+    if fade:
+        veil = np.ones((*surface.fading.shape, 4))
+        veil[..., 3] = 0.9 * surface.fading
+        extent = (surface.x[0], surface.x[-1], surface.y[0], surface.y[-1])
+        axes.imshow(veil, extent=extent, origin="lower", aspect="auto", interpolation="bilinear", zorder=0.2)
+    return filled

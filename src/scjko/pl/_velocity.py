@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from anndata import AnnData
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from .._checks import check_option
+from .._fitted import fitted_cells
+from .._snapshots import representation
+from ..core.embedding import smoothed
+from ._canvas import Drawn, dress, finish, single, without_ticks, xy
+from ._frame import Frame, frame
+from ._level_curves import draw_cells
+from ._surface import fade_away
+
+KINDS = ("stream", "arrows")
+
+
+def velocity(
+    adata: AnnData,
+    basis: str | None = None,
+    components: tuple[int, int] | str = (1, 2),
+    *,
+    kind: str = "stream",
+    color: str | None = None,
+    n_arrows: int = 300,
+    key: str = "jko",
+    ax: Axes | Iterable[Axes] | None = None,
+    show: bool | None = None,
+    return_fig: bool = False,
+    **kwargs: Any,
+) -> Drawn:
+    """Where the energy moves cells, as streamlines or as an arrow for each cell.
+
+    Parameters
+    ----------
+    adata
+        Annotated data with a fit by :func:`scjko.tl.fit_energy`.
+    basis
+        The embedding to draw on; by default the fitted coordinates. On any other, run
+        :func:`scjko.tl.velocity_embedding` first.
+    components
+        The two components to draw, counted from one.
+    kind
+        ``"stream"``, streamlines of the velocity averaged over nearby cells of all times, or ``"arrows"``.
+    color
+        A column of ``obs`` or a gene to colour the cells by; the time column by default.
+    n_arrows
+        The most arrows to draw, at cells chosen evenly.
+    key
+        The ``key_added`` of the fit.
+    ax
+        Axes to draw on; by default those of a new figure.
+    show
+        Whether to show the figure; by default if it is a new one.
+    return_fig
+        Whether to return the figure.
+    kwargs
+        Further options of :meth:`matplotlib.axes.Axes.streamplot`, or of :meth:`matplotlib.axes.Axes.quiver`.
+
+    Returns
+    -------
+    ``None`` if the figure is shown, the figure if ``return_fig``, otherwise the axes.
+
+    Examples
+    --------
+    >>> import scjko as sj
+    >>> adata = sj.datasets.simulated(300)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.pl.velocity(adata, show=False).get_xlabel()
+    'latent1'
+    """
+    seen = fitted_cells(adata, key)
+    check_option("kind", kind, KINDS)
+    plane = frame(seen, basis, components)
+    moves = _velocities(adata, plane, basis)
+    axes = single(ax, size=(4.2, 3.2))
+    look: dict[str, Any] = {"alpha": 0.6, "cmap": "viridis"}
+    draw_cells(axes, plane, np.arange(adata.n_obs), color or seen.time_key, look, legend=True)
+    if kind == "stream":
+        _stream(axes, plane, moves, kwargs)
+    else:
+        shown = np.linspace(0, adata.n_obs - 1, min(n_arrows, adata.n_obs)).astype(int)
+        arrows: dict[str, Any] = {"color": "black", "width": 0.004, "angles": "xy", "zorder": 3}
+        axes.quiver(*xy(plane.positions[shown]), *xy(moves[shown]), **arrows | kwargs)
+    dress(axes, xlabel=plane.labels[0], ylabel=plane.labels[1])
+    without_ticks(axes)
+    axes.set(xlim=plane.limits[0], ylim=plane.limits[1])
+    return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
+
+
+def _velocities(adata: AnnData, plane: Frame, basis: str | None) -> NDArray[np.float64]:
+    """The velocity of each cell in the plane."""
+    keys = plane.cells.keys
+    if plane.fitted:
+        name = keys.velocity
+    else:
+        assert basis is not None
+        name = keys.velocity_on(basis)
+    if name not in adata.obsm:
+        run = f"sj.tl.velocity_embedding(adata, {basis!r})" if not plane.fitted else "sj.tl.fit_energy"
+        raise KeyError(f"No {name!r} in adata.obsm; run {run} first.")
+    return representation(adata, name, None)[1][:, plane.columns].astype(np.float64)
+
+
+def _stream(axes: Axes, plane: Frame, moves: NDArray[np.float64], options: dict[str, Any]) -> None:
+    x, y = (np.linspace(*limits, 50) for limits in plane.limits)
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(x, y)], axis=1)
+    mean = smoothed(grid, plane.positions, moves, 30)
+    mean[fade_away(plane.positions, grid) >= 0.5] = np.nan
+    u, v = (np.ma.masked_invalid(column.reshape(50, 50)) for column in mean.T)
+    look: dict[str, Any] = {"color": "black", "linewidth": 0.7, "arrowsize": 0.8, "density": 1.2, "zorder": 3}
+    axes.streamplot(x, y, u, v, **look | options)
