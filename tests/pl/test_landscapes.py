@@ -145,8 +145,10 @@ def test_cells_are_coloured_by_a_column_or_a_gene_and_options_reach_scanpy(pca):
     assert len(np.unique(dots.get_facecolor(), axis=0)) == 3
     assert set(dots.get_sizes()) == {33}
     assert "fate_colors" not in pca.uns, "scanpy's colours are not written into the user's data"
-    gene = sj.pl.level_curves(pca, times=7, color=pca.var_names[0], show=False)
-    assert pca.var_names[0] in [axes.get_ylabel() for axes in gene.figure.axes]
+    gene = sj.pl.level_curves(pca, times=[1, 7], color=pca.var_names[0], show=False)
+    assert pca.var_names[0] in [axes.get_xlabel() for axes in gene[0].figure.axes]
+    ranges = {c.get_clim() for axes in gene for c in axes.collections if isinstance(c, PathCollection)}
+    assert len(ranges) == 1, "one scale of colours for all panels"
 
 
 def test_labels_of_the_time_column_are_used(fitted):

@@ -5,9 +5,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scanpy as sc
 from anndata import AnnData
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
@@ -115,14 +118,18 @@ def level_curves(
         return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
     levels = nice_levels(found, n_levels)
     drawn = panels(ax, len(wanted))
+    shared = _shared_range(adata, color)
     for axes, time, surface in zip(drawn, wanted, found, strict=True):
-        filled = fill(axes, surface, levels, fade)
+        # Colours of cells are lost on a coloured map.
+        filled = fill(axes, surface, levels, fade, **{} if color is None else {"cmap": "Greys", "alpha": 0.55})
         if cells:
-            draw_cells(axes, plane, plane.around(time), color, kwargs, legend=axes is drawn[-1])
+            draw_cells(axes, plane, plane.around(time), color, shared | kwargs, legend=axes is drawn[-1] and not shared)
         title = plane.title(time)
         _frame_axes(axes, plane, title if ax is None or not told else f"{title}\n{told}")
     if ax is None:
         height_key(drawn, filled, told)
+        if cells and shared:
+            _colour_key(drawn, str(color), shared | kwargs)
     return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
 
 
@@ -152,6 +159,22 @@ def height_key(drawn: list[Axes], filled: Any, told: str) -> None:
         figure.suptitle(told, fontsize=8)
     bar = figure.colorbar(filled, ax=drawn, shrink=0.85, aspect=25, pad=0.01)
     bar.set_label("potential", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+
+
+def _shared_range(adata: AnnData, color: str | None) -> dict[str, Any]:
+    """The range of the numbers that cells are coloured by, one for all panels; nothing for groups."""
+    values = None if color is None else sc.get.obs_df(adata, [color])[color]
+    if values is None or not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
+        return {}
+    return {"vmin": float(values.min()), "vmax": float(values.max()), "cmap": "magma"}
+
+
+def _colour_key(drawn: list[Axes], color: str, shared: dict[str, Any]) -> None:
+    """A colour bar for the cells, beneath the panels."""
+    mapped = ScalarMappable(Normalize(shared["vmin"], shared["vmax"]), shared["cmap"])
+    bar = figure_of(drawn[0]).colorbar(mapped, ax=drawn, location="bottom", shrink=0.5, aspect=35, pad=0.02)
+    bar.set_label(color, fontsize=8)
     bar.ax.tick_params(labelsize=7)
 
 
