@@ -3,14 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format docs check-docs clean
 
 help:
-	@echo "make demo    fit a simulated differentiation with known truth and draw it, into demo/"
-	@echo "make test    run the tests"
-	@echo "make lint    check style and types (ruff, mypy)"
-	@echo "make format  put the code into shape"
-	@echo "make clean   remove the environment and what was made"
+	@echo "make demo        fit a simulated differentiation with known truth and draw it, into demo/"
+	@echo "make test        run the tests"
+	@echo "make lint        check style and types (ruff, mypy)"
+	@echo "make format      put the code into shape"
+	@echo "make docs        build the site into docs/_build/html"
+	@echo "make check-docs  build it and open every page in Chromium, which has to be installed"
+	@echo "make clean       remove the environment and what was made"
 
 demo: $(VENV)/base
 	$(BIN)/scjko demo --output demo
@@ -27,6 +29,13 @@ format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/doc
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+check-docs: docs
+	$(BIN)/python docs/check_pages.py
+
 $(VENV)/base: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "scjko needs Python 3.11 or later: make PYTHON=python3.11"'
 	$(PYTHON) -m venv $(VENV)
@@ -37,5 +46,9 @@ $(VENV)/dev: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
+$(VENV)/doc: $(VENV)/base
+	$(BIN)/python -m pip install --quiet --editable '.[doc]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo build dist docs/_build docs/generated docs/tutorials .mypy_cache .pytest_cache .ruff_cache

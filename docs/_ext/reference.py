@@ -1,0 +1,174 @@
+"""Reference pages made from the code, and links to them.
+
+Every name in the ``__all__`` of every namespace gets a page in ``docs/generated``, so that a new function or namespace
+needs no further word here. Names that pages write as code, such as ``sj.tl.fit_energy``, become links, so that the
+Markdown reads the same with Sphinx and without.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy.typing
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+
+class ArrayLike:
+    """What numpy takes for an array. numpy's own definition is a union that fills half a page."""
+
+
+ArrayLike.__module__ = "numpy.typing"
+numpy.typing.ArrayLike = ArrayLike  # type: ignore[misc]  # before the package is imported, and for the site only
+
+import scjko  # noqa: E402
+
+FOLDER = "generated"
+ENERGY = "scjko.core.energies.Energy"
+#: The order of the namespaces; others follow.
+ORDER = ["tl", "pl", "get", "datasets", "benchmarks"]
+
+NAMESPACES: dict[str, ModuleType] = {
+    name: getattr(scjko, name)
+    for name in sorted(scjko.__all__, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+}
+PUBLIC = {f"{namespace}.{name}" for namespace, module in NAMESPACES.items() for name in module.__all__}
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Hook into the build."""
+    app.connect("builder-inited", write_pages)
+    app.connect("source-read", list_pages)
+    app.connect("doctree-read", link_names)
+    # Before and after napoleon (500), which takes all before a colon in the words of an attribute for its type.
+    words: dict[str, list[str]] = {}
+    app.connect("autodoc-process-docstring", partial(keep_words, words), priority=499)
+    app.connect("autodoc-process-docstring", partial(restore_words, words), priority=501)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def keep_words(words: dict[str, list[str]], app: Sphinx, what: str, name: str, *rest: Any) -> None:
+    """Keep the docstring of an attribute, the last argument, as it is."""
+    if what in ("attribute", "data", "property"):
+        words[name] = list(rest[-1])
+
+
+def restore_words(words: dict[str, list[str]], app: Sphinx, what: str, name: str, *rest: Any) -> None:
+    """Put it back."""
+    rest[-1][:] = words.pop(name, rest[-1])
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write a page for each public name, namespace and the energy; remove those of names that are gone."""
+    folder = Path(app.srcdir) / FOLDER
+    folder.mkdir(exist_ok=True)
+    methods = energy_members((Path(app.srcdir) / "api.md").read_text(encoding="utf-8"))
+    pages = dict(_pages(methods))
+    for old in folder.glob("*.rst"):
+        if old.name not in pages:
+            old.unlink()
+    for name, text in pages.items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:  # what is unchanged is not built again
+            path.write_text(text, encoding="utf-8")
+
+
+def energy_members(page: str) -> list[str]:
+    """The members of ``Energy`` that are public: those in the table of the API page."""
+    rows = re.findall(r"^\| (`\..*?) \|", page, re.M)
+    return [name for row in rows for name in re.findall(r"`\.(\w+)", row)]
+
+
+def _pages(methods: list[str]) -> Iterator[tuple[str, str]]:
+    for namespace, module in NAMESPACES.items():
+        names = module.__all__
+        title = f"``sj.{namespace}``"
+        yield (
+            f"{namespace}.rst",
+            _titled(
+                title,
+                f"{inspect.getdoc(module) or ''}\n",
+                _directive("autosummary", "", [], [f"~scjko.{namespace}.{name}" for name in names]),
+                _directive("toctree", "", [":hidden:"], [f"{namespace}.{name}" for name in names]),
+            ),
+        )
+        for name in names:
+            full, value = f"scjko.{namespace}.{name}", getattr(module, name)
+            yield f"{namespace}.{name}.rst", _titled(f"{namespace}.{name}", *_documented(full, value))
+    # Empty brackets: users get an energy from a fit, and do not make one of its parts.
+    members = _directive("autoclass", f"{ENERGY}()", [f":members: {', '.join(methods)}"], [])
+    yield "Energy.rst", _titled("Energy", "What ``sj.get.energy`` gives.\n", members)
+
+
+def _documented(full: str, value: Any) -> Iterator[str]:
+    if inspect.ismodule(value):
+        yield _directive("automodule", full, [":members:"], [])
+    elif inspect.isclass(value):
+        yield _directive("autoclass", full, [":members:"], [])
+    elif inspect.isroutine(value):
+        yield _directive("autofunction", full, [], [])
+    else:
+        yield _directive("autodata", full, [":no-value:"], [])
+        if isinstance(value, Mapping) and all(hasattr(entry, "formula") for entry in value.values()):
+            rows = [f"* - ``{name}``\n     - {entry.formula}".replace("|", r"\|") for name, entry in value.items()]
+            yield _directive("list-table", "", [":header-rows: 1"], ["* - name\n     - formula", *rows])
+
+
+def _titled(title: str, *parts: str) -> str:
+    return "\n".join([title, "=" * len(title), "", *parts])
+
+
+def _directive(name: str, argument: str, options: list[str], content: list[str]) -> str:
+    lines = [f".. {name}:: {argument}".rstrip(), *(f"   {line}" for line in options), ""]
+    return "\n".join([*lines, *(f"   {line}" for line in content), ""])
+
+
+def list_pages(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the reference pages below the API page, which is read anew in every build."""
+    if docname == "api":
+        app.env.note_reread()
+        names = [*NAMESPACES, "Energy"]
+        source[0] += "\n".join(["", "```{toctree}", ":hidden:", "", *(f"{FOLDER}/{name}" for name in names), "```", ""])
+
+
+def link_names(app: Sphinx, doctree: nodes.document) -> None:
+    """Make links of public names that a page writes as code."""
+    docname = app.env.docname
+    if docname.startswith(f"{FOLDER}/"):
+        return
+    for literal in list(doctree.findall(nodes.literal)):
+        target = _target(literal.astext(), docname)
+        if target is None or _inside(literal, (nodes.title, nodes.reference, addnodes.pending_xref)):
+            continue
+        link = addnodes.pending_xref(
+            "", refdomain="py", reftype="obj", reftarget=target, refexplicit=True, refwarn=True, refdoc=docname
+        )
+        literal.replace_self(link)
+        link += literal
+
+
+def _target(text: str, docname: str) -> str | None:
+    found = re.match(r"(?:sj\.)?(\w+\.\w+)", text)
+    if found and found[1] in PUBLIC:
+        return f"scjko.{found[1]}"
+    if text == "Energy":
+        return ENERGY
+    method = re.match(r"\.(\w+)", text)
+    if docname == "api" and method and hasattr(scjko.core.energies.Energy, method[1]):
+        return f"{ENERGY}.{method[1]}"
+    return None
+
+
+def _inside(node: nodes.Node, kinds: tuple[type[nodes.Node], ...]) -> bool:
+    while node is not None:
+        if isinstance(node, kinds):
+            return True
+        node = node.parent
+    return False
