@@ -49,7 +49,6 @@ autodoc_typehints = "description"
 autodoc_typehints_format = "short"
 autodoc_typehints_description_target = "documented_params"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"no-value": True}
 autodoc_type_aliases = {"Array": "numpy.ndarray"}
 autosummary_generate = False
 python_maximum_signature_line_length = 80
@@ -67,6 +66,8 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False
+html_use_index = False  # the API page lists every name
+html_domain_indices = False
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "path_to_docs": "docs",

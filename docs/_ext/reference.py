@@ -95,8 +95,8 @@ def _pages(methods: list[str]) -> Iterator[tuple[str, str]]:
             _titled(
                 title,
                 f"{inspect.getdoc(module) or ''}\n",
-                _directive("autosummary", "", [], [f"~scjko.{namespace}.{name}" for name in names]),
-                _directive("toctree", "", [":hidden:"], [f"{namespace}.{name}" for name in names]),
+                _directive("autosummary", "", [":nosignatures:"], [f"~scjko.{namespace}.{name}" for name in names]),
+                _directive("toctree", "", [":hidden:"], [f"{name} <{namespace}.{name}>" for name in names]),
             ),
         )
         for name in names:
@@ -109,7 +109,12 @@ def _pages(methods: list[str]) -> Iterator[tuple[str, str]]:
 
 def _documented(full: str, value: Any) -> Iterator[str]:
     if inspect.ismodule(value):
-        yield _directive("automodule", full, [":members:"], [])
+        # Not its constants, nor the values of what it has by name.
+        named = re.findall(r"^([a-z]\w*)(?::.*?)? = ", inspect.getsource(value), re.M)
+        constants = re.findall(r"^([A-Z]\w*)(?::.*?)? = ", inspect.getsource(value), re.M)
+        left_out = [f":exclude-members: {', '.join([*named, *constants])}"] if named or constants else []
+        yield _directive("automodule", full, [":members:", *left_out], [])
+        yield from (_directive("autodata", f"{full}.{name}", [":no-value:"], []) for name in named)
     elif inspect.isclass(value):
         yield _directive("autoclass", full, [":members:"], [])
     elif inspect.isroutine(value):
@@ -143,8 +148,9 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
     docname = app.env.docname
     if docname.startswith(f"{FOLDER}/"):
         return
+    members = energy_members((Path(app.srcdir) / "api.md").read_text(encoding="utf-8"))
     for literal in list(doctree.findall(nodes.literal)):
-        target = _target(literal.astext(), docname)
+        target = _target(literal.astext(), _title_above(literal) if docname == "api" else "", members)
         if target is None or _inside(literal, (nodes.title, nodes.reference, addnodes.pending_xref)):
             continue
         link = addnodes.pending_xref(
@@ -154,16 +160,24 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
         link += literal
 
 
-def _target(text: str, docname: str) -> str | None:
-    found = re.match(r"(?:sj\.)?(\w+\.\w+)", text)
-    if found and found[1] in PUBLIC:
-        return f"scjko.{found[1]}"
+def _target(text: str, title: str, members: list[str]) -> str | None:
+    """What a name stands for; one with a dot in front belongs to what the title above it names."""
     if text == "Energy":
         return ENERGY
-    method = re.match(r"\.(\w+)", text)
-    if docname == "api" and method and hasattr(scjko.core.energies.Energy, method[1]):
-        return f"{ENERGY}.{method[1]}"
-    return None
+    found = re.match(r"\.(\w+)", text)
+    if found and title == "Energy":
+        return f"{ENERGY}.{found[1]}" if found[1] in members else None
+    owner = re.search(r"sj\.(\w+)$", title)
+    full = f"{owner[1]}.{found[1]}" if found and owner else re.sub(r"^(?:sj\.)?(\w+\.\w+).*$", r"\1", text, flags=re.S)
+    return f"scjko.{full}" if full in PUBLIC else None
+
+
+def _title_above(node: nodes.Node) -> str:
+    while node.parent is not None:
+        node = node.parent
+        if isinstance(node, nodes.section):
+            return node[0].astext()
+    return ""
 
 
 def _inside(node: nodes.Node, kinds: tuple[type[nodes.Node], ...]) -> bool:

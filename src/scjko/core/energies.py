@@ -37,6 +37,7 @@ class Energy:
     """The weights of each term: ``potential``, and ``interaction`` and ``internal`` where they were fitted."""
     intervals: Intervals
     scheme: str
+    """Where the first-order condition was asked to hold: ``"both"``, ``"explicit"`` or ``"implicit"``."""
     mixing: str
     """How the potential varies in time, see :func:`scjko.core.intervals.conditioning`."""
     center: Array
