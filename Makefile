@@ -30,6 +30,7 @@ format: $(VENV)/dev
 	$(BIN)/ruff format .
 
 docs: $(VENV)/doc
+	rm -rf docs/_build
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

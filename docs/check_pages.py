@@ -2,7 +2,7 @@
 
 Each page is opened at the width of a desktop and of a phone. It must load without an error in the console, without a
 failed request and without any to another machine; its images must be there, its equations typeset, its links lead to
-a page and an anchor that exist, and on a phone nothing but what scrolls on its own may be wider than the screen.
+a page and an anchor that exist, and nothing but what scrolls on its own may be wider than the screen.
 
     python docs/check_pages.py [FOLDER] [--screenshots FOLDER]
 """
@@ -142,7 +142,7 @@ def check(browser: Browser, folder: Path, address: str, screenshots: Path | None
             except Error as error:
                 problems.append(f"{name} ({device}): could not be opened: {error.message}")
                 continue
-            problems += [f"{name} ({device}): {said}" for said in [*seen, *shortcomings(found, device)]]
+            problems += [f"{name} ({device}): {said}" for said in [*seen, *shortcomings(found)]]
             anchors[name], links[name] = set(found["anchors"]), found["links"]
             if screenshots is not None:
                 path = screenshots / device / f"{name.removesuffix('.html')}.png"
@@ -177,7 +177,7 @@ def listen(page: Page, address: str) -> list[str]:
     return seen
 
 
-def shortcomings(found: dict[str, Any], device: str) -> Iterator[str]:
+def shortcomings(found: dict[str, Any]) -> Iterator[str]:
     """What is wrong with a page as the browser shows it."""
     for kind, said in (
         ("images", "broken image"),
@@ -186,10 +186,9 @@ def shortcomings(found: dict[str, Any], device: str) -> Iterator[str]:
         ("raw", "TeX in the text"),
     ):
         yield from (f"{said}: {culprit}" for culprit in found[kind])
-    if device == "phone":
-        yield from (f"wider than the screen: {culprit}" for culprit in found["wide"])
-        if found["overflow"] > 1 and not found["wide"]:
-            yield f"the page is {found['overflow']} pixels wider than the screen"
+    yield from (f"wider than the screen: {culprit}" for culprit in found["wide"])
+    if found["overflow"] > 1 and not found["wide"]:
+        yield f"the page is {found['overflow']} pixels wider than the screen"
 
 
 def broken_links(

@@ -51,6 +51,7 @@ autodoc_typehints_description_target = "documented_params"
 autodoc_member_order = "bysource"
 autodoc_type_aliases = {"Array": "numpy.ndarray"}
 autosummary_generate = False
+toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 80
 napoleon_google_docstring = False
 napoleon_use_rtype = False

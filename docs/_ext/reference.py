@@ -104,7 +104,7 @@ def _pages(methods: list[str]) -> Iterator[tuple[str, str]]:
             yield f"{namespace}.{name}.rst", _titled(f"{namespace}.{name}", *_documented(full, value))
     # Empty brackets: users get an energy from a fit, and do not make one of its parts.
     members = _directive("autoclass", f"{ENERGY}()", [f":members: {', '.join(methods)}"], [])
-    yield "Energy.rst", _titled("Energy", "What ``sj.get.energy`` gives.\n", members)
+    yield "Energy.rst", _titled("Energy", "What :func:`sj.get.energy <scjko.get.energy>` gives.\n", members)
 
 
 def _documented(full: str, value: Any) -> Iterator[str]:
