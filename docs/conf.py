@@ -34,7 +34,7 @@ highlight_language = "none"
 # network; the core and private modules have no pages.
 nitpicky = True
 nitpick_ignore_regex = [
-    (r"py:.*", r"(anndata|collections|jax|matplotlib|numpy|pandas|pathlib|scanpy|scipy|typing)\..*"),
+    (r"py:.*", r"(anndata|collections|jax|matplotlib|mpl_toolkits|numpy|pandas|pathlib|scanpy|scipy|typing)\..*"),
     (r"py:.*", r"Array"),
     (r"py:.*", r"scjko\.(.*\.)?_.*"),
     (r"py:.*", r"scjko\.core\..*"),
