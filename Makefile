@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format docs check-docs clean
+.PHONY: help demo test lint format docs check-docs tutorials clean
 
 help:
 	@echo "make demo        fit a simulated differentiation with known truth and draw it, into demo/"
@@ -12,6 +12,7 @@ help:
 	@echo "make format      put the code into shape"
 	@echo "make docs        build the site into docs/_build/html"
 	@echo "make check-docs  build it and open every page in Chromium, which has to be installed"
+	@echo "make tutorials   execute the tutorials from clean kernels and keep their outputs"
 	@echo "make clean       remove the environment and what was made"
 
 demo: $(VENV)/base
@@ -36,6 +37,9 @@ docs: $(VENV)/doc
 
 check-docs: docs
 	$(BIN)/python docs/check_pages.py
+
+tutorials: $(VENV)/doc
+	$(BIN)/python tutorials/execute.py
 
 $(VENV)/base: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "scjko needs Python 3.11 or later: make PYTHON=python3.11"'
