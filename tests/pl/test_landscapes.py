@@ -88,13 +88,14 @@ def test_regions_without_cells_are_veiled(fitted):
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [({}, "others at their mean"), ({"others": "cells"}, "others as in near cells")],
+    [({}, "other components at their mean"), ({"others": "cells"}, "other components as in near cells")],
 )
 def test_the_title_says_what_became_of_the_other_components(pca, options, told):
     figure = sj.pl.level_curves(pca, return_fig=True, **options)
     assert figure.get_suptitle() == told
     _, given = plt.subplots()
-    assert sj.pl.level_curves(pca, times=1, ax=given, **options).get_title() == f"day 1\n{told}"
+    brief = told.replace("other components", "others")
+    assert sj.pl.level_curves(pca, times=1, ax=given, **options).get_title() == f"day 1\n{brief}"
 
 
 def test_other_components_are_where_they_are_said_to_be(pca):

@@ -125,7 +125,9 @@ def level_curves(
         if cells:
             draw_cells(axes, plane, plane.around(time), color, shared | kwargs, legend=axes is drawn[-1] and not shared)
         title = plane.title(time)
-        _frame_axes(axes, plane, title if ax is None or not told else f"{title}\n{told}")
+        # On a figure of ours it stands above all panels; theirs may be narrow.
+        brief = told.replace("other components", "others")
+        _frame_axes(axes, plane, title if ax is None or not told else f"{title}\n{brief}")
     if ax is None:
         height_key(drawn, filled, told)
         if cells and shared:

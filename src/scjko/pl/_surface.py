@@ -81,7 +81,7 @@ def note(frame: Frame, others: str) -> str:
         return "interpolated between cells"
     if frame.cells.energy.n_dims == 2:
         return ""
-    return "others at their mean" if others == "mean" else "others as in near cells"
+    return f"other components {'at their mean' if others == 'mean' else 'as in near cells'}"
 
 
 def _heights(frame: Frame, grid: Array, rows: NDArray[np.int64], time: float, others: str) -> Array:
