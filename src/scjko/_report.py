@@ -30,12 +30,14 @@ def diagnose(fitted: Fit) -> dict[str, Any]:
         )
     for term, share in determined.shares.items():
         if share < UNDETERMINED:
+            static = "" if fitted.energy.mixing == "constant" else "time_varying=False, and "
+            remedy = f"What would: {static}{REMEDY[term]}."
             logger.warning(
                 "These snapshots do not tell the %s term and the potential apart: %.1f %% of its force is one that no "
                 "potential has. Predictions hold, but read neither of the two by itself. %s",
                 term,
                 100 * share,
-                REMEDY[term],
+                remedy,
             )
     if "internal" in fitted.energy.terms:
         beta, error = fitted.energy.beta, determined.beta_error

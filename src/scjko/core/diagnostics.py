@@ -34,8 +34,8 @@ MAX_ROWS = 5000
 
 #: What would tell a term from the potential.
 REMEDY = {
-    "interaction": "time_varying=False, or snapshots between which the population's centre moves, would.",
-    "internal": "time_varying=False with three snapshots or more, between which the spread of cells changes, would.",
+    "interaction": "snapshots between which the population's centre moves more",
+    "internal": "three snapshots or more, between which the spread of cells changes",
 }
 
 

@@ -57,7 +57,7 @@ def animation(
     show
         Takes no effect: an animation is shown as ``HTML(made.to_jshtml())`` in a notebook.
     return_fig
-        Whether to return the figure.
+        Whether to return the figure, with its first picture drawn.
     kwargs
         Further options of :meth:`matplotlib.axes.Axes.contourf`.
 
@@ -101,11 +101,11 @@ def animation(
     bar = figure.colorbar(draw(0)[0], ax=axes, pad=0.02, aspect=25)
     bar.set_label("potential", fontsize=8)
     bar.ax.tick_params(labelsize=7)
+    if return_fig and writer is None:  # matplotlib warns of an animation that nobody plays
+        return figure
     made = mpl_animation.FuncAnimation(figure, draw, frames=n_frames, interval=1000 / fps)
     if writer is not None:
         made.save(str(path), writer=writer, dpi=120)
-    else:
-        made.pause()
     return figure if return_fig else made
 
 
