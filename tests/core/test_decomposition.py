@@ -39,9 +39,9 @@ def test_many_blocks_come_close_to_the_optimum(clouds, weighted):
     if not weighted:
         a, b = np.ones(len(x)), np.ones(len(y))
     coupling, optimum = decomposed(x, y, a, b), exact(x, y, a, b).cost
-    # A heuristic without a bound: it is 2 to 3 % off here, where the first plan costs several times the optimum.
-    assert optimum * (1 - 1e-9) < coupling.cost < 1.05 * optimum
-    assert first_plan(x, y, *quanta(a, b)).cost(x, y) > 2 * optimum
+    # There is no bound to hold it to. With four seeds it was 0.1 to 0.2 % off, from four times the optimum.
+    assert optimum * (1 - 1e-9) < coupling.cost < 1.01 * optimum
+    assert first_plan(x, y, *quanta(a, b)).cost(x, y) > 3 * optimum
     assert_marginals(coupling, a, b)
 
 
@@ -52,7 +52,7 @@ def test_far_clouds_of_equal_size_are_matched_one_to_one(rng):
     np.testing.assert_array_equal(np.sort(coupling.target), np.arange(1000))
     # The cost is nearly all in the shift, which no plan can change: compare what is left of it.
     shift = np.sum((x.mean(axis=0) - y.mean(axis=0)) ** 2)
-    assert coupling.cost - shift < 1.03 * (exact(x, y).cost - shift)
+    assert coupling.cost - shift < 1.02 * (exact(x, y).cost - shift)
 
 
 def test_no_sweep_raises_the_cost_or_changes_a_mass(clouds, rng):
@@ -73,7 +73,7 @@ def test_the_seed_decides(clouds):
     for name in ("source", "target", "weight"):
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
     assert other.cost != first.cost
-    assert other.cost == pytest.approx(first.cost, rel=0.02)
+    assert other.cost == pytest.approx(first.cost, rel=0.01)
     assert solver("decomposed", size=1, epsilon=1.0, random_state=1)(*clouds).cost == other.cost
 
 
@@ -100,7 +100,7 @@ def test_a_constant_coordinate_changes_nothing(clouds):
     x, y, a, b = clouds
     wider = (np.hstack([z, np.full((len(z), 1), 3.0)]) for z in (x, y))
     optimum = exact(x, y, a, b).cost
-    assert decomposed(*wider, a, b).cost < 1.05 * optimum
+    assert decomposed(*wider, a, b).cost < 1.01 * optimum
 
 
 def test_duplicates_are_coupled(rng):
@@ -110,7 +110,7 @@ def test_duplicates_are_coupled(rng):
     coupling = decomposed(x, y)
     assert_marginals(coupling, np.ones(800), np.ones(600))
     # All pairs of two sites have one midpoint, and each block sees few of them.
-    assert coupling.cost < 1.05 * exact(x, y).cost
+    assert coupling.cost < 1.01 * exact(x, y).cost
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -136,7 +136,7 @@ def test_weights_of_many_magnitudes(clouds, rng):
     a, b = (np.exp(3 * rng.normal(size=len(z))) for z in (x, y))
     coupling = decomposed(x, y, a, b)
     assert_marginals(coupling, a, b)
-    assert coupling.cost < 1.05 * exact(x, y, a, b).cost
+    assert coupling.cost < 1.02 * exact(x, y, a, b).cost
 
 
 def test_blocks_are_all_of_the_pairs_near_each_other(rng):

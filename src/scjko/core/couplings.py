@@ -101,7 +101,7 @@ def decomposed(
     b: Array | None = None,
     *,
     sweeps: int = 30,
-    tolerance: float = 2e-4,
+    tolerance: float = 4e-4,
     random_state: int = 0,
 ) -> Coupling:
     """A coupling a few per cent from the optimal one, by domain decomposition, for snapshots too large to solve whole.
