@@ -284,7 +284,12 @@ BAD = {
     "unreadable time": ({"time_key": "fate2"}, lambda a: a.obs.insert(0, "fate2", "stem"), ValueError, ["'stem'"]),
     "unknown scheme": ({"scheme": "leapfrog"}, None, ValueError, ["'leapfrog'", "'both', 'explicit', 'implicit'"]),
     "couplings as coupling": ({"coupling": {(0, 1): None}}, None, TypeError, ["couplings={(t0, t1): matrix}"]),
-    "unknown coupling": ({"coupling": "closest"}, None, ValueError, ["'closest'", "'exact', 'batched', 'sinkhorn'"]),
+    "unknown coupling": (
+        {"coupling": "closest"},
+        None,
+        ValueError,
+        ["'closest'", "'exact', 'decomposed', 'batched', 'sinkhorn'"],
+    ),
     "unknown label": ({"time_label": "source"}, None, ValueError, ["'source'", "'interval', 'target'"]),
     "unknown term": ({"terms": ("gravity",)}, None, ValueError, ["'gravity'", "'potential'"]),
     "unknown parametrization": ({"parametrization": "cubic"}, None, ValueError, ["'cubic'", "'neural', 'linear'"]),

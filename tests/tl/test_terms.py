@@ -211,7 +211,9 @@ def test_noise_is_drawn_by_the_seed_and_not_by_the_row(rng):
     assert_same(shuffled[np.argsort(order)].copy(), adata)
 
 
-@pytest.mark.parametrize("options", [{"coupling": "batched", "coupling_batch": 100}, {"coupling": "sinkhorn"}])
+@pytest.mark.parametrize(
+    "options", [{"coupling": "decomposed"}, {"coupling": "batched", "coupling_batch": 100}, {"coupling": "sinkhorn"}]
+)
 @pytest.mark.usefixtures("mixed_ranks")
 def test_other_couplings_recover_the_motion_too(fitted, options):
     sj.tl.fit_energy(fitted, "day", use_rep="X_latent", epochs=60, progress=False, **options)

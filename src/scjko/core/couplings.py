@@ -13,11 +13,12 @@ import ot
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from .decomposition import transport
 from .parallel import side_by_side
 
 Array = NDArray[np.float64]
 
-SOLVERS = ("exact", "batched", "sinkhorn")
+SOLVERS = ("exact", "decomposed", "batched", "sinkhorn")
 #: POT stops after 10⁵ simplex iterations by default and returns an unsolved plan; 3000 × 3000 cells need more.
 MAX_ITERATIONS = 100_000_000
 
@@ -93,6 +94,26 @@ def exact(x: Array, y: Array, a: Array | None = None, b: Array | None = None) ->
     return Coupling.of(source, target, plan[source, target], x, y)
 
 
+def decomposed(
+    x: Array,
+    y: Array,
+    a: Array | None = None,
+    b: Array | None = None,
+    *,
+    sweeps: int = 30,
+    tolerance: float = 4e-4,
+    random_state: int = 0,
+) -> Coupling:
+    """A coupling a few per cent from the optimal one, by domain decomposition, for snapshots too large to solve whole.
+
+    See :mod:`scjko.core.decomposition`. Time and memory grow about like the number of cells. Of some 100 cells in each
+    snapshot or fewer, the coupling is the optimal one.
+    """
+    a, b = (uniform(x) if a is None else a), (uniform(y) if b is None else b)
+    source, target, weight = transport(x, y, a, b, sweeps=sweeps, tolerance=tolerance, random_state=random_state)
+    return Coupling.of(source, target, weight, x, y)
+
+
 def batched(
     x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, size: int = 1000, random_state: int = 0
 ) -> Coupling:
@@ -151,6 +172,8 @@ def _sinkhorn_program() -> Callable[..., tuple[Any, Any]]:
 
 def solver(name: str, *, size: int, epsilon: float, random_state: int) -> Callable[..., Coupling]:
     """The solver of this name with its settings."""
+    if name == "decomposed":
+        return partial(decomposed, random_state=random_state)
     if name == "batched":
         return partial(batched, size=size, random_state=random_state)
     return partial(sinkhorn, epsilon=epsilon) if name == "sinkhorn" else exact

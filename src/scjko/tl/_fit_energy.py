@@ -110,7 +110,9 @@ def fit_energy(
         How snapshots are coupled:
 
         - ``"exact"``: by linear programming.
-        - ``"batched"``: the same for random batches of ``coupling_batch`` cells.
+        - ``"decomposed"``: a few per cent more costly, in time and memory that grow like the number of cells: for
+          snapshots of more than some 10⁴.
+        - ``"batched"``: exactly for random batches of ``coupling_batch`` cells.
         - ``"sinkhorn"``: with entropic regularisation ``epsilon``.
     couplings
         Ready-made couplings ``{(t0, t1): matrix}`` of all consecutive time points, in place of ``coupling``. A matrix
