@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy import sparse
 
 from scjko._snapshots import Whitening, collect, representation
@@ -57,3 +58,14 @@ def test_whitening_gives_mean_zero_and_variance_one(rng):
     white = Whitening.of(x)(x)
     np.testing.assert_allclose(white.mean(axis=0), 0, atol=1e-13)
     np.testing.assert_allclose(white.std(axis=0), [1, 1, 0], atol=1e-13)
+
+
+def test_a_lazy_representation_is_read_block_by_block(adata, monkeypatch):
+    array = pytest.importorskip("dask.array")
+    adata.obsm["lazy"] = array.from_array(adata.obsm["X_pca"], chunks=(100, 4))
+    read = []
+    compute = array.Array.compute
+    monkeypatch.setattr(array.Array, "compute", lambda self, **o: (read.append(self.shape[0]), compute(self, **o))[1])
+    _, values = representation(adata, "lazy", 3)
+    np.testing.assert_array_equal(values, adata.obsm["X_pca"][:, :3])
+    assert read == [100, 100, 100, 100], "no more than a block at a time"

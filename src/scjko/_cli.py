@@ -59,6 +59,7 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     bench.add_argument("--functionals", nargs="+", metavar="NAME", help="only these functionals")
     bench.add_argument("--models", nargs="+", metavar="NAME", help="only these models, or rivals such as jkonet")
     bench.add_argument("--n-particles", nargs="+", type=int, metavar="N", help="numbers of particles")
+    bench.add_argument("--n-cells", nargs="+", type=int, metavar="N", help="numbers of cells (speed)")
     bench.add_argument("--n-dims", nargs="+", type=int, metavar="D", help="numbers of dimensions")
     bench.add_argument("--n-seeds", type=int, metavar="N", help="number of data sets")
     bench.add_argument("--path", type=Path, metavar="FILE", help="local copy of the data (embryoid)")
@@ -67,7 +68,7 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _bench(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     experiment = benchmarks.experiments[parsed.experiment]
-    names = ("functionals", "models", "n_particles", "n_dims", "n_seeds", "path")
+    names = ("functionals", "models", "n_particles", "n_cells", "n_dims", "n_seeds", "path")
     options = {name: getattr(parsed, name) for name in names if getattr(parsed, name) is not None}
     for name in options:
         if name not in inspect.signature(experiment.run).parameters:

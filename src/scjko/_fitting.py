@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from ._logging import logger, progress_bar
 from ._settings import settings_of
 from ._snapshots import Snapshots
 from ._storage import mixing
+from .core.budget import Budget, allot, machine_memory
 from .core.couplings import Coupling, couple, solver
 from .core.fit import Fit, fit
 from .core.intervals import Intervals
@@ -23,25 +25,51 @@ def varies(asked: Mapping[str, Any], n_snapshots: int) -> Any:
     return asked["time_varying"]
 
 
-def couple_snapshots(snapshots: Snapshots, asked: Mapping[str, Any], progress: bool) -> list[Coupling]:
-    """The couplings of consecutive snapshots by the solver that is asked for."""
+def couple_snapshots(
+    snapshots: Snapshots, asked: Mapping[str, Any], progress: bool, client: Any = None
+) -> tuple[list[Coupling], list[str]]:
+    """The couplings of consecutive snapshots, and the solver that each is by: as asked for, or as fits into memory."""
     sizes, size = snapshots.sizes, asked["coupling_batch"]
     if asked["coupling"] == "batched" and size > sizes.min():
         raise ValueError(
             f"coupling_batch={size} is larger than the smallest snapshot ({sizes.min()} cells at "
             f"{snapshots.times[np.argmin(sizes)]:g}); choose a smaller batch, or coupling='exact'."
         )
-    largest = max(zip(sizes[:-1], sizes[1:], strict=True), key=np.prod)
-    logger.info(
-        "Coupling %d intervals (%s), the largest of %d × %d cells.", len(sizes) - 1, asked["coupling"], *largest
-    )
-    solve = solver(asked["coupling"], size=size, epsilon=asked["epsilon"], random_state=asked["random_state"])
+    limit = machine_memory() // 4 if asked["memory_limit"] is None else int(asked["memory_limit"] * 1e9)
+    n_dims = snapshots.coordinates.shape[1]
+    budget = allot(asked["coupling"], sizes.tolist(), n_dims, size, limit, os.cpu_count() or 1)
+    _announce(sizes.tolist(), budget, client)
+    solvers = [
+        solver(name, size=size, epsilon=asked["epsilon"], random_state=asked["random_state"]) for name in budget.solvers
+    ]
     with progress_bar(len(sizes) - 1, "couplings", enabled=progress) as bar:
-        return couple(snapshots.points, snapshots.weights, solve, on_solved=bar.update)
+        solved = couple(snapshots.points, snapshots.weights, solvers, bar.update, at_once=budget.at_once, client=client)
+    return solved, budget.solvers
+
+
+def _announce(sizes: list[int], budget: Budget, client: Any) -> None:
+    """Say before it starts how large the problem is, what takes it, and what that means."""
+    pairs = list(zip(sizes[:-1], sizes[1:], strict=True))
+    k = max(range(len(pairs)), key=lambda k: pairs[k][0] * pairs[k][1])
+    where = f"{budget.at_once} at a time" if client is None else "on the cluster"
+    counts = {name: budget.solvers.count(name) for name in dict.fromkeys(budget.solvers)}
+    logger.info(
+        "Coupling %d intervals (%s), %s; the largest of %d × %d cells, %.2g GB.",
+        len(pairs),
+        ", ".join(f"{count} {name}" for name, count in counts.items()),
+        where,
+        *pairs[k],
+        budget.needs[k] / 1e9,
+    )
+    if "decomposed" in counts and "exact" in counts or counts.get("decomposed") == len(pairs):
+        logger.info(
+            "Decomposed couplings cost a few per cent more than exact ones, which large snapshots have no room for."
+        )
 
 
 def fit_snapshots(snapshots: Snapshots, couplings: list[Coupling], asked: Mapping[str, Any], progress: bool) -> Fit:
     """The energy that is asked for, fitted to coupled snapshots."""
+    logger.info("Training a %s energy on %d cells.", asked["parametrization"], len(snapshots.coordinates))
     with progress_bar(100, "training", enabled=progress) as bar:
         return fit(
             snapshots.points,

@@ -31,11 +31,13 @@ def check_options(adata: AnnData, asked: Mapping[str, Any], copy: bool) -> None:
     check_option("time_label", asked["time_label"], TIME_LABELS)
     if isinstance(asked["coupling"], Mapping):
         raise TypeError("coupling names a solver; pass ready-made couplings as couplings={(t0, t1): matrix}.")
-    check_option("coupling", asked["coupling"], SOLVERS)
+    check_option("coupling", asked["coupling"], ("auto", *SOLVERS))
     kinds = [None, True, False] + ["smooth"] * (asked["parametrization"] == "linear")
     check_option("time_varying", asked["time_varying"], kinds)
     check_integer("coupling_batch", asked["coupling_batch"], minimum=2)
     check_positive("epsilon", asked["epsilon"])
+    if asked["memory_limit"] is not None:
+        check_positive("memory_limit", asked["memory_limit"])
     check_integer("n_components", asked["n_components"])
     check_bool("whiten", asked["whiten"])
     settings_of(asked)  # checks those of the parametrisation
@@ -50,6 +52,7 @@ def settings_of(asked: Mapping[str, Any]) -> Training | ClosedForm:
         batch_size=check_integer("batch_size", asked["batch_size"]),
         learning_rate=check_positive("learning_rate", asked["learning_rate"]),
         random_state=seed,
+        n_devices=None if asked["n_devices"] is None else check_integer("n_devices", asked["n_devices"]),
     )
     degree, n_centers, ridge = asked["degree"], asked["n_centers"], asked["ridge"]
     closed_form = ClosedForm(

@@ -189,8 +189,20 @@ def _dense(values: Any) -> NDArray[Any]:
     if hasattr(values, "toarray"):  # scipy's sparse matrices and arrays
         values = values.toarray()
     elif hasattr(values, "compute"):  # scanpy on dask leaves the PCA lazy
-        values = values.compute()
+        values = _block_by_block(values)
     return np.asarray(values)
+
+
+def _block_by_block(values: Any) -> Any:
+    """A dask array in memory, without a second copy of it on the way."""
+    if getattr(values, "ndim", 0) != 2 or not np.isfinite(values.shape).all():
+        return values.compute()
+    filled, start = np.empty(values.shape, dtype=values.dtype), 0
+    for n_rows in values.chunks[0]:
+        block = values[start : start + n_rows].compute()
+        filled[start : start + n_rows] = block.toarray() if hasattr(block, "toarray") else block
+        start += n_rows
+    return filled
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def test_couplings_join_coupled_cells(fitted):
 
 
 def test_couplings_that_were_not_kept_cannot_be_drawn(fitted):
-    fitted.uns["jko"]["params"]["coupling"] = "ready-made"
+    fitted.uns["jko"]["couplings"]["solver"] = np.array(["ready-made"] * 4)
     with pytest.raises(ValueError, match="ready-made couplings, which it does not keep"):
         sj.pl.couplings(fitted)
 

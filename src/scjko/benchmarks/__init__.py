@@ -1,6 +1,6 @@
 """The paper's experiments, its test functions and its rivals."""
 
-from . import baselines, couplings, embryoid, failure_modes, general, lightspeed, scaling, time_varying
+from . import baselines, couplings, embryoid, failure_modes, general, lightspeed, scaling, speed, time_varying
 from ._functionals import Functional, functionals
 from ._gallery import gallery
 from ._generate import generate
@@ -18,6 +18,7 @@ __all__ = [
     "generate",
     "lightspeed",
     "scaling",
+    "speed",
     "time_varying",
 ]
 
@@ -30,4 +31,5 @@ experiments = {
     "time-varying": time_varying,
     "failure-modes": failure_modes,
     "embryoid": embryoid,
+    "speed": speed,
 }

@@ -182,15 +182,27 @@ def solver(name: str, *, size: int, epsilon: float, random_state: int) -> Callab
 def couple(
     points: Sequence[Array],
     weights: Sequence[Array] | None = None,
-    solve: Callable[..., Coupling] = exact,
+    solve: Callable[..., Coupling] | Sequence[Callable[..., Coupling]] = exact,
     on_solved: Callable[[], object] = lambda: None,
+    *,
+    at_once: int | None = None,
+    client: Any = None,
 ) -> list[Coupling]:
-    """The couplings of consecutive snapshots, solved side by side on the cores there are.
+    """The couplings of consecutive snapshots, by one solver or by one for each interval, solved side by side.
 
-    ``on_solved`` is called after each.
+    ``on_solved`` is called after each; for ``at_once`` and ``client`` see :func:`scjko.core.parallel.side_by_side`.
     """
     weights = [uniform(x) for x in points] if weights is None else weights
+    n_intervals = len(points) - 1
+    solvers = [solve] * n_intervals if callable(solve) else list(solve)
     # Longest first, so that no core is left with the largest problem at the end.
-    order = sorted(range(len(points) - 1), key=lambda k: -len(points[k]) * len(points[k + 1]))
-    solved = side_by_side(lambda k: solve(*points[k : k + 2], *weights[k : k + 2]), order, on_solved)
+    order = sorted(range(n_intervals), key=lambda k: -len(points[k]) * len(points[k + 1]))
+    # Each with its own data only, which may have to travel to another machine.
+    problems = [(solvers[k], *points[k : k + 2], *weights[k : k + 2]) for k in order]
+    solved = side_by_side(_solve, problems, on_solved, at_once=at_once, client=client)
     return [coupling for _, coupling in sorted(zip(order, solved, strict=True), key=lambda pair: pair[0])]
+
+
+def _solve(problem: tuple[Any, ...]) -> Coupling:
+    solve, *data = problem
+    return solve(*data)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from . import models
@@ -43,6 +44,8 @@ class Training:
     batch_size: int = 250
     learning_rate: float = 2e-2
     random_state: int = 0
+    n_devices: int | None = None
+    """Devices that share a batch; ``None`` for all that JAX has."""
 
     def resolved(self, n_rows: int, scheme: str, mixing: str) -> Training:
         """The same settings with the batch size and number of epochs for ``n_rows`` conditions of such an energy."""
@@ -86,25 +89,39 @@ def descend(
         If the loss is not finite, or in the end above that of an energy that moves nothing.
     """
     assert training.epochs is not None
-    model = NeuralPotential(training.layers)
+    model, mesh = NeuralPotential(training.layers), device_mesh(training.n_devices)
     n_rows = len(problem.z)
     batches = n_batches(n_rows, training.batch_size)
     rows, others = _rows(problem, batches * training.batch_size), _others(problem)
     key = np.uint32(training.random_state % 2**32)
     terms = ("interaction",) * bool(problem.populations) + ("internal",) * bool(problem.mixtures)
     state = _start(model, terms, problem.n_dims, problem.labels.shape[1], key)
+    if mesh is not None:  # every device has all the data, and takes its share of each batch
+        rows, others, state = jax.device_put((rows, others, state), NamedSharding(mesh, PartitionSpec()))
     epochs = np.arange(training.epochs, dtype=np.uint32)
     rates = _learning_rates(training.learning_rate, training.epochs * batches).reshape(training.epochs, batches)
     chunk = _largest_divisor(training.epochs, max(1, training.epochs // 10))
     losses: list[Array] = []
     for start in range(0, training.epochs, chunk):
         now = slice(start, start + chunk)
-        state, values = _run_epochs(model, training.batch_size, state, rows, others, key, epochs[now], rates[now])
+        shuffled = shuffled_batches(key, epochs[now], batches * training.batch_size, training.batch_size)
+        state, values = _run_epochs(
+            model, training.batch_size, mesh, state, rows, others, key, epochs[now], rates[now], shuffled
+        )
         padding = batches * training.batch_size / n_rows
         losses.append(np.asarray(values, dtype=np.float64) * padding / problem.n_dims)
         _check(losses, state[0], training, last=start + chunk == training.epochs)
         on_progress(chunk / training.epochs)
     return jax.tree.map(np.asarray, state[0]), np.concatenate(losses)
+
+
+def device_mesh(n_devices: int | None) -> Mesh | None:
+    """The devices that share a batch; None where there is but one."""
+    there = jax.devices()
+    if n_devices is not None and n_devices > len(there):
+        raise ValueError(f"n_devices={n_devices}, but JAX has {len(there)} ({there[0].platform}); ask for fewer.")
+    chosen = there[:n_devices]
+    return None if len(chosen) == 1 else Mesh(np.array(chosen), ("cells",))
 
 
 def n_batches(n_rows: int, batch_size: int) -> int:
@@ -166,10 +183,13 @@ def _slope(model: NeuralPotential, weights: Weights, rows: _Rows) -> jax.Array:
     return slope + weights["internal"]["beta"] * rows.score[:, 0] if "internal" in weights else slope
 
 
-def _felt(model: NeuralPotential, weights: Weights, rows: _Rows, others: _Others, key: jax.Array) -> jax.Array:
+def _felt(
+    model: NeuralPotential, weights: Weights, rows: _Rows, others: _Others, key: jax.Array, batch_size: int
+) -> jax.Array:
     """∫ ∇U(z − z') dμ(z') at each row, estimated from a few random cells of its snapshot."""
     size = others.size[rows.snapshot][:, None]
-    uniform = jax.random.uniform(key, (len(rows.z), PARTNERS))
+    # As many numbers as without padding, so that they do not depend on the number of devices.
+    uniform = _padded(jax.random.uniform(key, (batch_size, PARTNERS)), len(rows.z) - batch_size)
     met = jnp.minimum((uniform * size).astype(jnp.int32), size - 1)
     snapshot = jnp.broadcast_to(rows.snapshot[:, None], met.shape)
     away = rows.z[:, None, :] - others.points[snapshot, met]
@@ -178,16 +198,30 @@ def _felt(model: NeuralPotential, weights: Weights, rows: _Rows, others: _Others
     return jnp.mean(others.weight[snapshot, met][..., None] * slopes.reshape(away.shape), axis=1)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+def _shared(rows: _Rows, mesh: Mesh | None) -> _Rows:
+    """A batch divided among the devices, filled up with rows of no weight to a size that they can share."""
+    if mesh is None:
+        return rows
+    missing, divided = -len(rows.z) % mesh.size, NamedSharding(mesh, PartitionSpec("cells"))
+    return _Rows(*(jax.lax.with_sharding_constraint(_padded(array, missing), divided) for array in rows))
+
+
+def _padded(array: jax.Array, missing: int) -> jax.Array:
+    return jnp.pad(array, [(0, missing)] + [(0, 0)] * (array.ndim - 1))
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
 def _run_epochs(
     model: NeuralPotential,
     batch_size: int,
+    mesh: Mesh | None,
     state: Any,
     everything: _Rows,
     others: _Others | None,
     seed: jax.Array,
     epochs: jax.Array,
     rates: jax.Array,
+    shuffled: jax.Array,
 ) -> tuple[Any, jax.Array]:
     """These epochs of gradient descent, every batch of them, as one compiled program."""
 
@@ -195,13 +229,13 @@ def _run_epochs(
         slope = _slope(model, weights, rows)
         if others is None:
             return loss(slope, rows.velocity, rows.weight) / batch_size
-        one, two = (slope + _felt(model, weights, rows, others, k) for k in jax.random.split(key))
+        one, two = (slope + _felt(model, weights, rows, others, k, batch_size) for k in jax.random.split(key))
         return loss(one, rows.velocity, rows.weight, two) / batch_size
 
     def update(state: Any, batch: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[Any, jax.Array]:
         chosen, rate, key = batch
         weights, memory = state
-        rows = _Rows(*(array[chosen] for array in everything))
+        rows = _shared(_Rows(*(array[chosen] for array in everything)), mesh)
         value, slope = jax.value_and_grad(batch_loss)(weights, rows, key)
         direction, memory = _optimizer.update(slope, memory)
         weights = jax.tree.map(lambda w, d: w - rate * d, weights, direction)
@@ -209,14 +243,39 @@ def _run_epochs(
             weights["internal"] = {"beta": jnp.maximum(weights["internal"]["beta"], 0.0)}
         return (weights, memory), value
 
-    def epoch(state: Any, at: tuple[jax.Array, jax.Array]) -> tuple[Any, jax.Array]:
-        number, rates = at
-        key, order = jax.random.split(jax.random.fold_in(jax.random.key(seed), number))
-        shuffled = jax.random.permutation(order, everything.z.shape[0]).reshape(-1, batch_size)
+    def epoch(state: Any, at: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[Any, jax.Array]:
+        number, rates, shuffled = at
+        key, _ = jax.random.split(jax.random.fold_in(jax.random.key(seed), number))
         state, values = jax.lax.scan(update, state, (shuffled, rates, jax.random.split(key, len(rates))))
         return state, jnp.mean(values)
 
-    return jax.lax.scan(epoch, state, (epochs, rates))
+    return jax.lax.scan(epoch, state, (epochs, rates, shuffled))
+
+
+def shuffled_batches(seed: np.uint32, epochs: NDArray[np.uint32], n_rows: int, batch_size: int) -> NDArray[np.int32]:
+    """The rows of each batch of each epoch (n_epochs, n_batches, batch_size), every row once in an epoch.
+
+    By sorting random keys in numpy: XLA's sort on CPUs is so slow that shuffling took a quarter of the training. Two
+    rounds and more make ties of keys harmless.
+    """
+    n_rounds = int(np.ceil(3 * np.log(max(n_rows, 2)) / np.log(2**32)))
+    orders = np.empty((len(epochs), n_rows), np.int32)
+    for order, number in zip(orders, epochs, strict=True):
+        order[:] = np.arange(n_rows)
+        for keys in np.asarray(_sort_keys(seed, number, n_rounds, n_rows)):
+            order[:] = order[np.argsort(keys, kind="stable")]
+    return orders.reshape(len(epochs), -1, batch_size)
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def _sort_keys(seed: jax.Array, number: jax.Array, n_rounds: int, n_rows: int) -> jax.Array:
+    """Random numbers for each round of shuffling and each row."""
+    _, key = jax.random.split(jax.random.fold_in(jax.random.key(seed), number))
+    rounds = []
+    for _ in range(n_rounds):
+        key, drawn = jax.random.split(key)
+        rounds.append(jax.random.bits(drawn, (n_rows,), jnp.uint32))
+    return jnp.stack(rounds)
 
 
 def _learning_rates(peak: float, n_updates: int) -> NDArray[np.float32]:

@@ -1,24 +1,37 @@
-"""Independent pieces of work, side by side on the cores there are."""
+"""Independent pieces of work, side by side: on the cores of this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+#: How often a piece of work is tried again after the worker that did it died.
+RETRIES = 3
+
 
 def side_by_side(
-    work: Callable[[Item], Result], items: Iterable[Item], on_done: Callable[[], object] = lambda: None
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    on_done: Callable[[], object] = lambda: None,
+    *,
+    at_once: int | None = None,
+    client: Any = None,
 ) -> list[Result]:
     """``work`` of every item, in their order; ``on_done`` is called after each.
 
-    POT and compiled JAX programs release the GIL, so threads suffice.
+    At most ``at_once`` of them are under way at a time, by default as many as there are cores; on a cluster, if a
+    ``distributed.Client`` is given, as many as it has room for. POT and compiled JAX programs release the GIL, so
+    threads suffice here.
     """
-    pool = ThreadPoolExecutor(os.cpu_count() or 1)
+    if client is not None:
+        return _on_cluster(client, work, items, on_done)
+    pool = ThreadPoolExecutor(at_once or os.cpu_count() or 1)
     try:
         futures = [pool.submit(work, item) for item in items]
         for future in as_completed(futures):
@@ -28,3 +41,44 @@ def side_by_side(
         # Not waited for: after an interrupt work that still goes on must not keep the user waiting.
         pool.shutdown(wait=False, cancel_futures=True)
     return [future.result() for future in futures]
+
+
+def _on_cluster(
+    client: Any, work: Callable[[Item], Result], items: Iterable[Item], on_done: Callable[[], object]
+) -> list[Result]:
+    from distributed import as_completed as completed  # there is no client without it
+
+    with warnings.catch_warnings():
+        # The data travel with the work, and not apart from it, so that they are not lost with a worker that holds them.
+        warnings.filterwarnings("ignore", "Sending large graph")
+        futures = [client.submit(work, item, pure=False, retries=RETRIES) for item in items]
+    try:
+        for future in completed(futures):
+            future.result()
+            on_done()
+        return list(client.gather(futures))
+    finally:
+        client.cancel(futures)
+
+
+def check_client(client: Any) -> None:
+    """Raise unless ``client`` is one of a Dask cluster whose workers can do our work."""
+    if client is None:
+        return
+    if not all(hasattr(client, name) for name in ("submit", "gather", "run", "scheduler_info")):
+        raise TypeError(f"client must be a distributed.Client, not {type(client).__name__}.")
+
+    def has_package() -> bool:  # local, so that it travels to workers that do not have the module it stands in
+        import importlib.util
+
+        return importlib.util.find_spec("scjko") is not None
+
+    answers = client.run(has_package)
+    if not answers:
+        raise ValueError("client is one of a cluster without workers; add some, or leave client out.")
+    lacking = [worker for worker, there in answers.items() if not there]
+    if lacking:
+        raise ValueError(
+            f"scjko is not installed on {len(lacking)} of {len(answers)} workers of the client, such as {lacking[0]}; "
+            "install it there."
+        )

@@ -10,8 +10,7 @@ from matplotlib.collections import LineCollection
 
 from .._checks import check_integer
 from .._fitted import FittedCells, fitted_cells
-from .._fitting import couple_snapshots
-from ..core.couplings import Coupling
+from ..core.couplings import Coupling, couple, solver
 from ._canvas import OBSERVED, PREDICTED, Drawn, dress, finish, key_beside, panels, without_ticks, xy
 from ._frame import frame
 
@@ -112,14 +111,14 @@ def _intervals(cells: FittedCells, times: Any) -> list[int]:
 
 
 def _solve(cells: FittedCells) -> list[Coupling]:
-    """The couplings of the fit, solved anew."""
-    params = cells.params
-    if str(params["coupling"]) == "ready-made":
+    """The couplings of the fit, solved anew by the solvers that were used."""
+    params, names = cells.params, [str(name) for name in cells.stored["couplings"]["solver"]]
+    if "ready-made" in names:
         raise ValueError("This fit was given ready-made couplings, which it does not keep; there are none to draw.")
-    asked = {
-        "coupling": str(params["coupling"]),
-        "coupling_batch": int(params["coupling_batch"]),
+    settings: dict[str, Any] = {
+        "size": int(params["coupling_batch"]),
         "epsilon": float(params["epsilon"]),
         "random_state": int(params["random_state"]),
     }
-    return couple_snapshots(cells.snapshots, asked, progress=False)
+    solvers = [solver(name, **settings) for name in names]
+    return couple(cells.snapshots.points, cells.snapshots.weights, solvers)

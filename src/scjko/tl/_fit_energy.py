@@ -28,6 +28,7 @@ from .._storage import check_free, energy_to_uns, recorded, write_fit
 from ..core.couplings import Coupling
 from ..core.descent import Training
 from ..core.energies import Energy
+from ..core.parallel import check_client
 
 
 def fit_energy(
@@ -43,10 +44,11 @@ def fit_energy(
     time_varying: bool | str | None = None,
     scheme: str = "both",
     time_label: str = "interval",
-    coupling: str = "exact",
+    coupling: str = "auto",
     couplings: Mapping[tuple[Any, Any], Any] | None = None,
     coupling_batch: int = 1000,
     epsilon: float = 0.01,
+    memory_limit: float | None = None,
     whiten: bool = False,
     layers: Sequence[int] = (64, 64),
     epochs: int | None = None,
@@ -59,6 +61,8 @@ def fit_energy(
     key_added: str = "jko",
     random_state: int = 0,
     progress: bool = True,
+    client: Any = None,
+    n_devices: int | None = None,
     copy: bool = False,
 ) -> AnnData | None:
     r"""Fit the energy that moves the cells from one time point to the next.
@@ -109,6 +113,8 @@ def fit_energy(
     coupling
         How snapshots are coupled:
 
+        - ``"auto"``: exactly up to about 4500 × 4500 cells, if ``memory_limit`` has room for it, else ``"decomposed"``;
+          a log line says which.
         - ``"exact"``: by linear programming.
         - ``"decomposed"``: a few per cent more costly, in time and memory that grow like the number of cells: for
           snapshots of more than some 10⁴.
@@ -122,6 +128,9 @@ def fit_energy(
         Cells of each time point in a batch of a batched coupling.
     epsilon
         Regularisation of the Sinkhorn coupling, relative to the mean cost.
+    memory_limit
+        Memory that couplings may take, in GB; by default a quarter of the machine's. It decides how many intervals are
+        solved at a time, and with ``coupling="auto"`` by which solver.
     whiten
         Whether to standardise each component before fitting.
     layers
@@ -149,6 +158,11 @@ def fit_energy(
         Seed of the initial weights and of the batches.
     progress
         Whether to show a progress bar.
+    client
+        A ``distributed.Client``: couplings are then solved on its Dask cluster.
+    n_devices
+        Devices of JAX that share each batch of a neural fit; by default all there are. The fit is the same up to
+        rounding.
     copy
         Whether to return a copy instead of writing into ``adata``.
 
@@ -183,8 +197,9 @@ def fit_energy(
     >>> adata.obsm["jko_velocity"].shape
     (300, 2)
     """
-    asked = {name: value for name, value in locals().items() if name not in ("adata", "progress", "copy")}
+    asked = {name: value for name, value in locals().items() if name not in ("adata", "progress", "client", "copy")}
     check_options(adata, asked, copy)
+    check_client(client)
     rep, coordinates = representation(adata, use_rep, n_pcs)
     check_free(adata, key_added, rep)
     whitening = Whitening.of(coordinates) if whiten else None
@@ -194,22 +209,24 @@ def fit_energy(
     snapshots = collect(coordinates, times, cell_weights(adata, weight_key))
     check_snapshots(snapshots, time_key)
     if couplings is None:
-        solved = couple_snapshots(snapshots, asked, progress)
+        solved, solvers = couple_snapshots(snapshots, asked, progress, client)
     else:
         column = obs_column(adata, "time_key", time_key)
         solved = ready_made(couplings, snapshots, adata.obs_names, column, time_values)
+        solvers = ["ready-made"] * len(solved)
     fitted = fit_snapshots(snapshots, solved, asked, progress)
 
     resolved = {"use_rep": rep, "n_pcs": coordinates.shape[1], "time_varying": varies(asked, len(snapshots.times))}
     if isinstance(fitted.settings, Training):
         resolved["epochs"] = fitted.settings.epochs
     keys = Keys(key_added)
+    logger.info("Predicting %d cells.", len(coordinates))
     obs, obsm, unconverged = _cell_fields(fitted.energy, snapshots, keys, coordinates.dtype, random_state)
     uns = {
         "params": recorded({**asked, **resolved}),
         **energy_to_uns(fitted.energy),
         "history": {"loss": fitted.losses},
-        "couplings": _summary(solved, snapshots),
+        "couplings": {**_summary(solved, snapshots), "solver": np.array(solvers)},
         "diagnostics": {**diagnose(fitted), "unconverged": unconverged},
         "version": version("scjko"),
     }

@@ -15,14 +15,13 @@ from .._logging import logger, progress_bar
 from .._settings import check_options
 from .._snapshots import Snapshots, Whitening, cell_times, cell_weights, check_snapshots, collect, representation
 from .._verdict import verdict
+from ..core.budget import LARGEST_EXACT
 from ..core.couplings import Coupling, couple
-from ..core.parallel import side_by_side
+from ..core.parallel import check_client, side_by_side
 from ._fit_energy import fit_energy
 
-#: Cells of one time point times those of the next, up to which the predictors without training get exact couplings.
-LARGEST_EXACT = 10_000**2
 #: Options of a fit that make no sense for many fits of some of the cells.
-_NOT_HERE = ("couplings", "key_added", "copy", "whiten")
+_NOT_HERE = ("couplings", "key_added", "copy", "whiten", "client")
 
 
 def validate(
@@ -37,6 +36,7 @@ def validate(
     key_added: str = "jko_validation",
     random_state: int = 0,
     progress: bool = True,
+    client: Any = None,
     **fit_options: Any,
 ) -> pd.DataFrame:
     """Whether an energy predicts cells it has not seen, and better than can be done without training.
@@ -71,6 +71,8 @@ def validate(
         Seed of the first split and fit; the others follow it.
     progress
         Whether to show a progress bar.
+    client
+        A ``distributed.Client``: the fits are then made on its Dask cluster.
     fit_options
         Further options of :func:`scjko.tl.fit_energy`.
 
@@ -107,6 +109,7 @@ def validate(
     n_splits = check_integer("n_splits", n_splits)
     asked = _asked(fit_options, {"time_key": time_key, "n_pcs": n_pcs, "random_state": random_state})
     check_options(adata, asked, copy=False)
+    check_client(client)
     if protocol == "times" and asked["scheme"] == "explicit":
         raise ValueError(
             "protocol='times' interpolates from both sides, and scheme='explicit' knows no way back; use 'both' or "
@@ -135,24 +138,24 @@ def validate(
         )
         check_snapshots(train, time_key)
         seeded = {**asked, "random_state": fold.seed}
-        couplings = couple_snapshots(train, seeded, progress=False)
+        couplings, solvers = couple_snapshots(train, seeded, progress=False)
         energy = fit_snapshots(train, couplings, seeded, progress=False).energy
         rows_of = cells_rows if protocol == "cells" else times_rows
-        rows = rows_of(energy, train, test, _exact(train, couplings, asked["coupling"]))
+        rows = rows_of(energy, train, test, _exact(train, couplings, solvers))
         return [{"protocol": protocol, "split": fold.split, **row} for row in rows]
 
     with progress_bar(len(folds), "validation", enabled=progress) as bar:
-        frame = pd.DataFrame([row for rows in side_by_side(run, folds, bar.update) for row in rows])
+        frame = pd.DataFrame([row for rows in side_by_side(run, folds, bar.update, client=client) for row in rows])
     frame.attrs["verdict"], beaten = verdict(frame)
     (logger.info if beaten else logger.warning)("%s", frame.attrs["verdict"])
     adata.uns[key_added] = frame.copy()
     return frame
 
 
-def _exact(train: Snapshots, couplings: list[Coupling], solver: str) -> list[Coupling]:
+def _exact(train: Snapshots, couplings: list[Coupling], solvers: list[str]) -> list[Coupling]:
     """Exact couplings, if they can be had, for the predictors without training, which a blurred one would weaken."""
     too_large = np.max(train.sizes[:-1] * train.sizes[1:]) > LARGEST_EXACT
-    return couplings if solver == "exact" or too_large else couple(train.points, train.weights)
+    return couplings if set(solvers) == {"exact"} or too_large else couple(train.points, train.weights)
 
 
 def _asked(fit_options: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
