@@ -59,10 +59,10 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     bench.add_argument("--functionals", nargs="+", metavar="NAME", help="only these functionals")
     bench.add_argument("--models", nargs="+", metavar="NAME", help="only these models, or rivals such as jkonet")
     bench.add_argument("--n-particles", nargs="+", type=int, metavar="N", help="numbers of particles")
-    bench.add_argument("--n-cells", nargs="+", type=int, metavar="N", help="numbers of cells (speed)")
+    bench.add_argument("--n-cells", nargs="+", type=int, metavar="N", help="numbers of cells (speed, solvers)")
     bench.add_argument("--n-dims", nargs="+", type=int, metavar="D", help="numbers of dimensions")
     bench.add_argument("--n-seeds", type=int, metavar="N", help="number of data sets")
-    bench.add_argument("--path", type=Path, metavar="FILE", help="local copy of the data (embryoid)")
+    bench.add_argument("--path", type=Path, metavar="FILE", help="local copy of the data (embryoid, solvers)")
     bench.set_defaults(run=_bench)
 
 

@@ -1,6 +1,6 @@
 """The paper's experiments, its test functions and its rivals."""
 
-from . import baselines, couplings, embryoid, failure_modes, general, lightspeed, scaling, speed, time_varying
+from . import baselines, couplings, embryoid, failure_modes, general, lightspeed, scaling, solvers, speed, time_varying
 from ._functionals import Functional, functionals
 from ._gallery import gallery
 from ._generate import generate
@@ -18,6 +18,7 @@ __all__ = [
     "generate",
     "lightspeed",
     "scaling",
+    "solvers",
     "speed",
     "time_varying",
 ]
@@ -32,4 +33,5 @@ experiments = {
     "failure-modes": failure_modes,
     "embryoid": embryoid,
     "speed": speed,
+    "solvers": solvers,
 }
