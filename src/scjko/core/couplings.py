@@ -100,7 +100,7 @@ def decomposed(
     a: Array | None = None,
     b: Array | None = None,
     *,
-    sweeps: int = 30,
+    sweeps: int = 8,
     tolerance: float = 4e-4,
     random_state: int = 0,
 ) -> Coupling:

@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Whole = NDArray[np.int64]
 
-#: Pairs in a block. For 10⁴ and 10⁵ cells, 128 to 256 come nearest to the optimum in the same time; 64 and 500 do not.
-BLOCK = 200
+#: Pairs in a block. Of 64 to 500, 200 to 400 come nearest to the optimum of 10⁴ cells in the same time.
+BLOCK = 256
 #: Quanta in a cell of mean mass. Masses are whole numbers of quanta, so that their sums and differences are exact:
 #: rounding leaves crumbs of mass, which spread over ever more pairs. The sum over a block has to fit into a float.
 QUANTA = 2**41
