@@ -50,11 +50,10 @@ assert len(jax.devices()) == 4
 adata = sj.datasets.simulated(400)
 options = dict(use_rep="X_latent", epochs=3, progress=False, terms=("potential", "interaction"))
 found = []
-for n_devices in (1, 4, None):
+for n_devices in (1, None):  # all, by default
     sj.tl.fit_energy(adata, "day", n_devices=n_devices, **options)
     found.append(adata.obsm["jko_predicted"].copy())
 moved = np.abs(found[0] - adata.obsm["X_jko"]).max()
-assert np.array_equal(found[1], found[2]), "all devices by default"
 # Sums over four parts are rounded otherwise than sums over one: float32, a few hundred updates.
 print(np.abs(found[0] - found[1]).max() / moved)
 try:
