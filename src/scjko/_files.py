@@ -1,0 +1,81 @@
+"""AnnData files for the command line: read whatever the format, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import anndata
+from anndata import AnnData
+
+#: Formats by the ending of the name.
+ENDINGS = (".h5ad", ".zarr")
+
+
+def read(path: Path) -> AnnData:
+    """The AnnData in an h5ad file or a zarr store."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    _check_ending(path)
+    try:
+        return anndata.read_zarr(path) if path.suffix == ".zarr" else anndata.read_h5ad(path)
+    except MemoryError:
+        raise
+    except Exception as error:  # h5py, zarr and anndata have many names for it
+        raise ValueError(f"{path} is not an AnnData file ({type(error).__name__}: {_first_line(error)})") from error
+
+
+def check_output(path: Path, source: Path, force: bool) -> None:
+    """Raise unless ``path`` may be written: a format we have, not the input, and not there unless that is forced."""
+    _check_ending(path)
+    if path.resolve() == source.resolve():
+        raise ValueError(f"{path} is the input, which is never changed; choose another output")
+    check_free(path, force)
+
+
+def check_free(path: Path, force: bool) -> None:
+    """Raise unless a file may be written there."""
+    if path.exists() and not force:
+        raise FileExistsError(f"{path} is there already; --force replaces it")
+    if not path.resolve().parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.resolve().parent} does not exist")
+
+
+def write(adata: AnnData, path: Path) -> None:
+    """Write an AnnData beside its place and put it there when it is whole: a killed process leaves no half file."""
+    beside = path.with_name(f".{path.stem}.part{path.suffix}")
+    _remove(beside)
+    try:
+        adata.write_zarr(beside) if path.suffix == ".zarr" else adata.write_h5ad(beside)
+        if path.is_dir():  # a folder cannot be replaced by another in one step
+            shutil.rmtree(path)
+        os.replace(beside, path)
+    finally:
+        _remove(beside)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text file, whole or not at all."""
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        os.replace(beside, path)
+    finally:
+        _remove(beside)
+
+
+def _check_ending(path: Path) -> None:
+    if path.suffix not in ENDINGS:
+        raise ValueError(f"{path} must end in {' or '.join(ENDINGS)}")
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

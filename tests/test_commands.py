@@ -1,0 +1,171 @@
+"""The command line for pipelines: from file to file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import simulate
+
+import scjko as sj
+from scjko import _files
+from scjko._cli import main
+
+FIT = ["--time-key", "day", "--n-pcs", "3", "--epochs", "5"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with an h5ad file and a zarr store of the same cells."""
+    path = tmp_path_factory.mktemp("files")
+    adata = simulate(300)
+    adata.write_h5ad(path / "cells.h5ad")
+    adata.write_zarr(path / "cells.zarr")
+    return path
+
+
+def fingerprint(path) -> str:
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.is_file())).hexdigest()
+
+
+def fails(arguments, capsys) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    return said
+
+
+@pytest.mark.parametrize("kind", ["h5ad", "zarr"])
+def test_fit_predict_and_validate_from_file_to_file(folder, tmp_path, capsys, kind):
+    source, fitted, made = folder / f"cells.{kind}", tmp_path / f"fit.{kind}", tmp_path / f"day3.{kind}"
+    before = fingerprint(source)
+    assert main(["fit", str(source), *FIT, "-o", str(fitted)]) == 0
+    assert str(fitted) in capsys.readouterr().out
+    assert main(["predict", str(fitted), "--time", "3", "-o", str(made)]) == 0
+    between = tmp_path / f"between.{kind}"
+    assert main(["predict", str(fitted), "--time", "3", "--interpolate", "-o", str(between)]) == 0
+    errors = tmp_path / "errors.csv"
+    assert main(["validate", str(source), *FIT, "--n-splits", "1", "-o", str(errors)]) == 0
+    assert "fitted energy" in capsys.readouterr().out
+    assert fingerprint(source) == before, "the input is never changed"
+    assert set(pd.read_csv(errors)["method"]) >= {"scjko", "persistence", "floor"}
+
+    here = sj.tl.fit_energy(_files.read(source), "day", 3, epochs=5, progress=False, copy=True)
+    np.testing.assert_array_equal(_files.read(fitted).obsm["jko_predicted"], here.obsm["jko_predicted"])
+    np.testing.assert_array_equal(_files.read(made).obsm["X_jko"], sj.tl.predict(here, 3).obsm["X_jko"])
+    assert set(_files.read(between).obs["jko_side"]) == {"before", "after"}
+
+
+def test_the_output_opens_in_a_new_process(folder, tmp_path):
+    out = tmp_path / "fit.h5ad"
+    command = [sys.executable, "-m", "scjko", "fit", folder / "cells.h5ad", *FIT, "-o", out]
+    subprocess.run([str(part) for part in command], check=True, capture_output=True)
+    code = f"import anndata, scjko as sj; print(sj.get.energy(anndata.read_h5ad({str(out)!r})).n_dims)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "3"
+
+
+def test_json_gives_one_object_to_a_line(folder, tmp_path, capsys):
+    assert main(["fit", str(folder / "cells.h5ad"), *FIT, "-o", str(tmp_path / "fit.h5ad"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert result["command"] == "fit" and result["n_cells"] == 300 and len(result["times"]) == 5
+    logs = [json.loads(line) for line in err.splitlines()]
+    assert all({"time", "level", "message"} <= set(log) for log in logs)
+    assert any("Coupling 4 intervals" in log["message"] for log in logs)
+    with pytest.raises(SystemExit):
+        main(["fit", "nothing.h5ad", *FIT, "-o", str(tmp_path / "other.h5ad"), "--json"])
+    assert "there is no file" in json.loads(capsys.readouterr().err.splitlines()[-1])["error"]
+
+
+def test_any_option_of_a_fit_can_be_set(folder, tmp_path):
+    out = tmp_path / "fit.h5ad"
+    flags = ["--set", "layers=[8, 8]", "--set", "time_label=target", "--terms", "potential", "--whiten"]
+    assert main(["fit", str(folder / "cells.h5ad"), *FIT, *flags, "-o", str(out)]) == 0
+    params = anndata.read_h5ad(out).uns["jko"]["params"]
+    assert list(params["layers"]) == [8, 8] and params["time_label"] == "target" and params["whiten"]
+
+
+def test_what_is_wrong_is_said_in_one_line_with_exit_code_2(folder, tmp_path, capsys):
+    cells, out = folder / "cells.h5ad", tmp_path / "fit.h5ad"
+    (tmp_path / "text.h5ad").write_text("no AnnData")
+    (tmp_path / "there.h5ad").write_text("precious")
+    for arguments, said in (
+        (["fit", "nothing.h5ad", *FIT, "-o", out], "there is no file nothing.h5ad"),
+        (["fit", tmp_path / "text.h5ad", *FIT, "-o", out], "is not an AnnData file"),
+        (["fit", cells, *FIT, "-o", tmp_path / "there.h5ad"], "is there already; --force replaces it"),
+        (["fit", cells, *FIT, "-o", cells, "--force"], "is the input, which is never changed"),
+        (["fit", cells, *FIT, "-o", tmp_path / "fit.txt"], "must end in .h5ad or .zarr"),
+        (["fit", cells, *FIT, "-o", tmp_path / "no" / "fit.h5ad"], "does not exist"),
+        (["fit", cells, "--time-key", "hour", "-o", out], "No time_key='hour' in adata.obs"),
+        (["fit", cells, *FIT, "--set", "speed=3", "-o", out], "--set speed=3: give NAME=VALUE"),
+        (["predict", cells, "--time", "3", "-o", out], "No fitted energy at adata.uns['jko']"),
+        (["predict", cells, "--interpolate", "-o", out], "--interpolate needs --time"),
+        (["validate", cells, *FIT, "-o", tmp_path / "errors.txt"], "must end in .csv or .json"),
+    ):
+        assert said in fails(arguments, capsys)
+    assert (tmp_path / "there.h5ad").read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text.h5ad", "there.h5ad"], "nothing is left behind"
+
+
+def test_force_replaces_files_and_stores(folder, tmp_path):
+    for kind in _files.ENDINGS:
+        out = tmp_path / f"fit{kind}"
+        for _ in range(2):
+            assert main(["fit", str(folder / "cells.h5ad"), *FIT, "-o", str(out), "--force"]) == 0
+        assert "jko" in _files.read(out).uns
+
+
+@pytest.mark.parametrize("kind", _files.ENDINGS)
+def test_a_process_killed_while_writing_leaves_no_half_file(folder, tmp_path, kind):
+    """The process says when it is about to put the file in its place, and is killed then."""
+    out = tmp_path / f"fit{kind}"
+    code = f"""
+import os, sys, time
+from pathlib import Path
+from scjko import _files
+def wait(*_):
+    print("writing", flush=True)
+    time.sleep(60)
+os.replace = wait
+_files.write(_files.read(Path({str(folder / "cells.h5ad")!r})), Path({str(out)!r}))
+"""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as process:
+        assert process.stdout.readline().strip() == "writing"
+        os.kill(process.pid, signal.SIGKILL)
+    assert not out.exists()
+    _files.write(_files.read(folder / "cells.h5ad"), out)  # what was left beside is in nobody's way
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+def test_a_write_that_fails_leaves_what_was_there(folder, tmp_path, monkeypatch):
+    adata, out = _files.read(folder / "cells.h5ad"), tmp_path / "fit.h5ad"
+    out.write_text("precious")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(anndata.AnnData, "write_h5ad", full)
+    with pytest.raises(OSError, match="No space left"):
+        _files.write(adata, out)
+    assert out.read_text() == "precious" and [path.name for path in tmp_path.iterdir()] == ["fit.h5ad"]
+
+
+def test_help_explains(capsys):
+    for command in ("fit", "validate", "predict"):
+        with pytest.raises(SystemExit) as stop:
+            main([command, "--help"])
+        assert stop.value.code == 0
+        assert "never changed" in " ".join(capsys.readouterr().out.split())
