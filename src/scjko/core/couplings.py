@@ -106,8 +106,8 @@ def decomposed(
 ) -> Coupling:
     """A coupling a few per cent from the optimal one, by domain decomposition, for snapshots too large to solve whole.
 
-    See :mod:`scjko.core.decomposition`. Time and memory grow about like the number of cells. Of some 100 cells in each
-    snapshot or fewer, the coupling is the optimal one.
+    See :mod:`scjko.core.decomposition`, also for how time grows. There is no bound on the cost; that of 10⁴ cells was
+    up to 4 % above the optimum. Snapshots of up to 256 cells together are coupled optimally.
     """
     a, b = (uniform(x) if a is None else a), (uniform(y) if b is None else b)
     source, target, weight = transport(x, y, a, b, sweeps=sweeps, tolerance=tolerance, random_state=random_state)

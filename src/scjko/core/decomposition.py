@@ -52,7 +52,9 @@ def transport(
     """The sources, targets and weights of a nearly optimal coupling for the squared Euclidean cost.
 
     The marginals are ``a`` and ``b``, made to sum to one, up to 10⁻¹² of a cell's weight or of the mean weight if that
-    is larger. Memory grows like the number of cells, and so does time but for a logarithm.
+    is larger. For as many cells of equal weight on either side, memory grows like their number, and so does time but
+    for a logarithm. Otherwise blocks split mass over more pairs: with random weights, 2 × 10⁴ cells end with 2.3 pairs
+    a cell and 2 × 10⁵ with 6, in 25 times the time.
 
     Parameters
     ----------

@@ -116,8 +116,8 @@ def fit_energy(
         - ``"auto"``: exactly up to about 4500 × 4500 cells, if ``memory_limit`` has room for it, else ``"decomposed"``;
           a log line says which.
         - ``"exact"``: by linear programming.
-        - ``"decomposed"``: a few per cent more costly, in time and memory that grow like the number of cells: for
-          snapshots of more than some 10⁴.
+        - ``"decomposed"``: a few per cent more costly, without a matrix of all pairs: for snapshots of more than
+          some 10⁴ cells.
         - ``"batched"``: exactly for random batches of ``coupling_batch`` cells.
         - ``"sinkhorn"``: with entropic regularisation ``epsilon``.
     couplings
