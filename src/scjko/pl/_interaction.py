@@ -52,8 +52,8 @@ def interaction(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> options = {"terms": ("potential", "interaction"), "parametrization": "linear", "progress": False}
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", **options)
+    >>> options = {"parametrization": "linear", "degree": 3, "n_centers": 0, "progress": False}
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", terms=("potential", "interaction"), **options)
     >>> [axes.get_ylabel() for axes in sj.pl.interaction(adata, show=False)]
     ['kernel U', 'force']
     """
