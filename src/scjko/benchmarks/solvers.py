@@ -18,8 +18,6 @@ from ..core.couplings import Coupling, batched, couple, decomposed, exact
 from ..datasets import embryoid_body
 from ._grid import run_grid, write
 
-Array = NDArray[np.float64]
-
 CLOUDS = ("overlapping", "separated")
 
 
@@ -89,7 +87,9 @@ def draw(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def two_clouds(kind: str, n: int, m: int, n_dims: int, random_state: int = 0) -> tuple[Array, Array]:
+def two_clouds(
+    kind: str, n: int, m: int, n_dims: int, random_state: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Two mixtures of Gaussians with variances that fall off as those of principal components do."""
     rng = np.random.default_rng(random_state)
     spread = 1 / np.sqrt(1 + np.arange(n_dims))
@@ -122,7 +122,9 @@ def _timed(work: Callable[[], float]) -> tuple[float, float]:
     return work(), time.perf_counter() - begun
 
 
-def _cheapest_batches(x: Array, y: Array, a: Array, b: Array, seconds: float) -> float:
+def _cheapest_batches(
+    x: NDArray[np.float64], y: NDArray[np.float64], a: NDArray[np.float64], b: NDArray[np.float64], seconds: float
+) -> float:
     """The cheapest of as many random batchings as fit into the time, at least one."""
     begun = time.perf_counter()
     costs: list[float] = []
@@ -132,7 +134,7 @@ def _cheapest_batches(x: Array, y: Array, a: Array, b: Array, seconds: float) ->
     return min(costs)
 
 
-def _bsp(x: Array, y: Array, seconds: float) -> float:
+def _bsp(x: NDArray[np.float64], y: NDArray[np.float64], seconds: float) -> float:
     """BSP-OT with as many plans as fit into the time."""
 
     def cost(n_plans: int) -> float:
