@@ -63,6 +63,7 @@ mathjax_path = "mathjax/tex-chtml.js"  # put into _static by sphinx-mathjax-offl
 html_theme = "sphinx_book_theme"
 html_title = "scjko"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"  # browsers ask for one
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
