@@ -14,6 +14,8 @@ from typing import Any
 
 from . import _files, tl
 from ._logging import logger
+from .core.condition import SCHEMES
+from .core.couplings import SOLVERS
 
 #: Options of a fit with a flag of their own; others go through ``--set``.
 FLAGS: dict[str, dict[str, Any]] = {
@@ -22,8 +24,8 @@ FLAGS: dict[str, dict[str, Any]] = {
     "weight_key": {"metavar": "NAME", "help": "column of obs with the weight of each cell"},
     "terms": {"nargs": "+", "metavar": "TERM", "help": "potential, interaction, internal (default: potential)"},
     "parametrization": {"choices": ["neural", "linear"], "help": "default: neural"},
-    "scheme": {"choices": ["both", "explicit", "implicit"], "help": "default: both"},
-    "coupling": {"choices": ["auto", "exact", "decomposed", "batched", "sinkhorn"], "help": "default: auto"},
+    "scheme": {"choices": SCHEMES, "help": "default: both"},
+    "coupling": {"choices": ("auto", *SOLVERS), "help": "default: auto"},
     "memory_limit": {
         "type": float,
         "metavar": "GB",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -53,6 +53,16 @@ class FittedCells:
         weight_key = self.params.get("weight_key")
         weights = cell_weights(self.adata, None if weight_key is None else str(weight_key))
         return collect(self.coordinates, self.times, weights)
+
+    def asked_times(self, asked: Any) -> list[float]:
+        """The times that argument ``times`` asks for: one, or several in whatever holds them."""
+        if isinstance(asked, np.ndarray):  # of any shape, also of none
+            asked = asked.tolist()
+        several = isinstance(asked, Iterable) and not isinstance(asked, str)
+        wanted = [self.time("times", time) for time in (asked if several else [asked])]
+        if not wanted:
+            raise ValueError("times is empty; name at least one.")
+        return wanted
 
     def time(self, name: str, asked: Any) -> float:
         """The time that argument ``name`` asks for, a number or a label; the time point that it is up to rounding."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from .._checks import check_option
+from .._files import write_text
 from .._logging import logger, progress_bar
 
 Cell = dict[str, Any]
@@ -100,9 +100,7 @@ class _Store:
         return finished
 
     def _write(self) -> None:
-        beside = self.path.with_suffix(".part")
-        beside.write_text(json.dumps({"version": version("scjko"), "finished": self.finished}, indent=0))
-        os.replace(beside, self.path)
+        write_text(json.dumps({"version": version("scjko"), "finished": self.finished}, indent=0), self.path)
 
 
 def _identity(cell: Cell) -> str:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from .._checks import check_integer
 from .._fitted import fitted_cells
-from ._canvas import HEIGHTS, dress, figure_of, single, without_ticks, xy
+from ._canvas import HEIGHTS, colour_bar, figure_of, single, xy
 from ._frame import frame
 from ._surface import fill, nice_levels, note, surfaces
 
@@ -92,15 +92,11 @@ def animation(
         filled = fill(axes, found[k], levels, fade=True, **{"cmap": HEIGHTS} | kwargs)
         dots = axes.scatter(*xy(paths[k]), s=4, color="black", alpha=0.6, linewidths=0, zorder=3)
         title = f"{seen.time_key} {times[k]:.1f}"
-        dress(axes, title=f"{title}\n{told}" if told else title, xlabel=plane.labels[0], ylabel=plane.labels[1])
-        without_ticks(axes)
-        axes.set(xlim=plane.limits[0], ylim=plane.limits[1])
+        plane.dress(axes, f"{title}\n{told}" if told else title)
         return [filled, dots]
 
     figure = figure_of(axes)
-    bar = figure.colorbar(draw(0)[0], ax=axes, pad=0.02, aspect=25)
-    bar.set_label("potential", fontsize=8)
-    bar.ax.tick_params(labelsize=7)
+    colour_bar(draw(0)[0], [axes], "potential", pad=0.02)
     if return_fig and writer is None:  # matplotlib warns of an animation that nobody plays
         return figure
     made = mpl_animation.FuncAnimation(figure, draw, frames=n_frames, interval=1000 / fps)

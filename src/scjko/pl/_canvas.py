@@ -70,9 +70,11 @@ def dress(axes: Axes, *, title: str = "", xlabel: str = "", ylabel: str = "") ->
     axes.tick_params(labelsize=7)
 
 
-def without_ticks(axes: Axes) -> None:
-    """No ticks: the numbers of an embedding say nothing."""
-    axes.set(xticks=[], yticks=[])
+def colour_bar(mapped: Any, drawn: Sequence[Axes], label: str, **options: Any) -> None:
+    """One colour bar for all of these axes, with small letters."""
+    bar = figure_of(drawn[0]).colorbar(mapped, ax=list(drawn), **{"aspect": 25} | options)
+    bar.set_label(label, fontsize=8)
+    bar.ax.tick_params(labelsize=7)
 
 
 def key_beside(axes: Axes, **options: Any) -> None:

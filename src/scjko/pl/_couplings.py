@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection
 from .._checks import check_integer
 from .._fitted import FittedCells, fitted_cells
 from ..core.couplings import Coupling, couple, solver
-from ._canvas import OBSERVED, PREDICTED, Drawn, dress, finish, key_beside, panels, without_ticks, xy
+from ._canvas import OBSERVED, PREDICTED, Drawn, finish, key_beside, panels, xy
 from ._frame import frame
 
 
@@ -87,9 +87,7 @@ def couplings(
         axes.scatter(*xy(after), s=3, color=PREDICTED, linewidths=0, label="to", zorder=1)
         axes.add_collection(LineCollection(list(lines), **look | kwargs))
         title = " to ".join(plane.title(t) for t in seen.energy.times[k : k + 2])
-        dress(axes, title=title, xlabel=plane.labels[0], ylabel=plane.labels[1])
-        without_ticks(axes)
-        axes.set(xlim=plane.limits[0], ylim=plane.limits[1])
+        plane.dress(axes, title)
     if ax is None:
         key_beside(drawn[-1], markerscale=3)
     return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
@@ -100,10 +98,8 @@ def _intervals(cells: FittedCells, times: Any) -> list[int]:
     starts = cells.energy.times[:-1]
     if times is None:
         return list(range(len(starts)))
-    several = isinstance(times, Iterable) and not isinstance(times, str)
-    wanted = [cells.time("times", t) for t in (times if several else [times])]
-    unknown = [t for t in wanted if t not in starts]
-    if unknown or not wanted:
+    wanted = cells.asked_times(times)
+    if any(t not in starts for t in wanted):
         raise ValueError(
             f"times={times!r} must name time points at which an interval starts: {', '.join(f'{t:g}' for t in starts)}."
         )

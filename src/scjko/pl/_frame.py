@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from .._fitted import FittedCells
 from .._snapshots import embedding
+from ._canvas import dress
 
 Array = NDArray[np.float64]
 
@@ -43,6 +44,11 @@ class Frame:
         near = [time] if time in there else [there[k], there[k + 1]]
         return np.flatnonzero(np.isin(self.cells.times, near))
 
+    def dress(self, axes: Axes, title: str) -> None:
+        """Names of the two dimensions, the range of the cells, and no ticks, whose numbers say nothing."""
+        dress(axes, title=title, xlabel=self.labels[0], ylabel=self.labels[1])
+        axes.set(xticks=[], yticks=[], xlim=self.limits[0], ylim=self.limits[1])
+
     def title(self, time: float) -> str:
         """What this time is called: by its label in the time column, if it has one."""
         at = np.flatnonzero(self.cells.times == time)
@@ -71,13 +77,11 @@ def asked_times(cells: FittedCells, times: Any) -> list[float]:
     """The times of a plot: those asked for, if the fit covers them, by default those of the snapshots."""
     if times is None:
         return [float(t) for t in cells.energy.times]
-    several = isinstance(times, Iterable) and not isinstance(times, str)
-    wanted = [cells.time("times", t) for t in (times if several else [times])]
+    wanted = cells.asked_times(times)
     first, last = cells.energy.times[[0, -1]]
-    outside = [t for t in wanted if not first <= t <= last]
-    if not wanted or outside:
-        told = "is empty" if not wanted else f"has {', '.join(f'{t:g}' for t in outside)}"
-        raise ValueError(f"times {told}; the fit covers times from {first:g} to {last:g}.")
+    outside = [f"{t:g}" for t in wanted if not first <= t <= last]
+    if outside:
+        raise ValueError(f"times has {', '.join(outside)}; the fit covers times from {first:g} to {last:g}.")
     return wanted
 
 

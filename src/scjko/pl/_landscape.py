@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from anndata import AnnData
 from matplotlib.axes import Axes
@@ -82,7 +81,7 @@ def landscape(
     axes: Any = single(ax, size=(4.2, 3.6), projection="3d")
     heights = surface.believed
     grid = np.meshgrid(surface.x, surface.y)
-    # Two points of the grid to a patch: fewer would show as steps, more as a haze of edges.
+    # Every point of the grid and no edges: matplotlib would leave points out, and draw a net over the rest.
     look: dict[str, Any] = {
         "cmap": HEIGHTS,
         "rstride": 1,
@@ -130,4 +129,4 @@ def _cells(axes: Any, positions: NDArray[np.float64], surface: Surface) -> None:
     # Drawn after the surface whatever the depth: dots that sink into it cannot be seen.
     axes.computed_zorder = False
     axes.scatter(*xy(positions), raised, s=2.5, color="black", alpha=0.6, linewidths=0, depthshade=False, zorder=5)
-    plt.setp(axes.collections[0], zorder=1)
+    axes.collections[0].set_zorder(1)

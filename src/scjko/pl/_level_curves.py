@@ -20,14 +20,13 @@ from ._canvas import (
     LINE_STYLES,
     PALETTE,
     Drawn,
-    dress,
+    colour_bar,
     figure_of,
     finish,
     key_beside,
     panels,
     single,
     time_colours,
-    without_ticks,
 )
 from ._frame import Frame, asked_times, frame
 from ._surface import Surface, fill, nice_levels, note, surfaces
@@ -114,7 +113,7 @@ def level_curves(
         if cells:
             draw_cells(axes, plane, np.arange(adata.n_obs), color, {"na_color": "#d0d0d0", **kwargs})
         _superimpose(axes, plane, wanted, found, n_levels, fade)
-        _frame_axes(axes, plane, told)
+        plane.dress(axes, told)
         return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
     levels = nice_levels(found, n_levels)
     drawn = panels(ax, len(wanted))
@@ -127,7 +126,7 @@ def level_curves(
         title = plane.title(time)
         # On a figure of ours it stands above all panels; theirs may be narrow.
         brief = told.replace("other components", "others")
-        _frame_axes(axes, plane, title if ax is None or not told else f"{title}\n{brief}")
+        plane.dress(axes, title if ax is None or not told else f"{title}\n{brief}")
     if ax is None:
         height_key(drawn, filled, told)
         if cells and shared:
@@ -156,12 +155,9 @@ def _superimpose(axes: Axes, plane: Frame, times: list[float], found: list[Surfa
 
 def height_key(drawn: list[Axes], filled: Any, told: str) -> None:
     """One colour bar for all panels, and above them what a reader has to know of dimensions that are not drawn."""
-    figure = figure_of(drawn[0])
     if told:
-        figure.suptitle(told, fontsize=8)
-    bar = figure.colorbar(filled, ax=drawn, shrink=0.85, aspect=25, pad=0.01)
-    bar.set_label("potential", fontsize=8)
-    bar.ax.tick_params(labelsize=7)
+        figure_of(drawn[0]).suptitle(told, fontsize=8)
+    colour_bar(filled, drawn, "potential", shrink=0.85, pad=0.01)
 
 
 def _shared_range(adata: AnnData, color: str | None) -> dict[str, Any]:
@@ -175,9 +171,7 @@ def _shared_range(adata: AnnData, color: str | None) -> dict[str, Any]:
 def _colour_key(drawn: list[Axes], color: str, shared: dict[str, Any]) -> None:
     """A colour bar for the cells, beneath the panels."""
     mapped = ScalarMappable(Normalize(shared["vmin"], shared["vmax"]), shared["cmap"])
-    bar = figure_of(drawn[0]).colorbar(mapped, ax=drawn, location="bottom", shrink=0.5, aspect=35, pad=0.02)
-    bar.set_label(color, fontsize=8)
-    bar.ax.tick_params(labelsize=7)
+    colour_bar(mapped, drawn, color, location="bottom", shrink=0.5, aspect=35, pad=0.02)
 
 
 def draw_cells(
@@ -208,9 +202,3 @@ def draw_cells(
     if legend and color is not None and beside.get_label() == "<colorbar>":
         beside.set_ylabel(color, fontsize=8)
         beside.tick_params(labelsize=7)
-
-
-def _frame_axes(axes: Axes, plane: Frame, title: str) -> None:
-    dress(axes, title=title, xlabel=plane.labels[0], ylabel=plane.labels[1])
-    without_ticks(axes)
-    axes.set(xlim=plane.limits[0], ylim=plane.limits[1])

@@ -17,13 +17,11 @@ from ._canvas import (
     OBSERVED,
     PREDICTED,
     Drawn,
-    dress,
     finish,
     key_beside,
     panels,
     single,
     time_colours,
-    without_ticks,
     xy,
 )
 from ._frame import Frame, frame
@@ -87,11 +85,7 @@ def predictions(
     """
     seen = fitted_cells(adata, key)
     check_option("kind", kind, KINDS)
-    several = isinstance(times, Iterable) and not isinstance(times, str)
-    asked = seen.energy.times if times is None else list(times) if several else [times]  # type: ignore[arg-type]
-    wanted = [seen.time("times", time) for time in asked]
-    if not wanted:
-        raise ValueError("times is empty; name at least one.")
+    wanted = seen.asked_times(seen.energy.times if times is None else times)
     plane = frame(seen, None, components)
     made = _between(seen, [time for time in wanted if time not in seen.energy.times], plane.columns)
     clouds = [made[time] if time in made else _measured(seen, time, kind, plane.columns) for time in wanted]
@@ -102,13 +96,12 @@ def predictions(
         for name, points in cloud.items():
             _dots(axes, name, points, colour, plane.title(time) if superimpose else None, kwargs)
         title = _title(plane, time, cloud)
-        dress(axes, title="" if superimpose else title, xlabel=plane.labels[0], ylabel=plane.labels[1])
-        without_ticks(axes)
+        plane.dress(axes, "" if superimpose else title)
     low, high = _limits(plane, [points for cloud in clouds for points in cloud.values()])
     for axes in drawn:
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     if superimpose:
-        _one_key(drawn[0])
+        key_beside(drawn[0], markerscale=1.8, fontsize=7)
     elif ax is None and any(len(cloud) > 1 for cloud in clouds):
         # Beside the last panel, with a handle for each kind of cells there is.
         handles = {h.get_label(): h for axes in drawn for h in axes.collections}
@@ -161,10 +154,6 @@ def _dots(
 def _title(plane: Frame, time: float, cloud: dict[str, Any]) -> str:
     (first, *_) = cloud
     return plane.title(time) if first in ("observed", "predicted") else f"{plane.title(time)}\n{first}"
-
-
-def _one_key(axes: Axes) -> None:
-    key_beside(axes, markerscale=1.8, fontsize=7)
 
 
 def _limits(plane: Frame, clouds: list[NDArray[np.floating]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection
 
 from .._checks import check_integer
 from .._fitted import fitted_cells
-from ._canvas import Drawn, dress, figure_of, finish, single, without_ticks, xy
+from ._canvas import Drawn, colour_bar, finish, single, xy
 from ._frame import asked_times, frame
 from ._surface import fill, nice_levels, whole_course
 
@@ -92,12 +92,9 @@ def trajectories(
     lines.set_array(np.repeat((times[:-1] + times[1:]) / 2, len(chosen)))
     axes.add_collection(lines)
     axes.scatter(*xy(paths[-1]), s=7, color="black", linewidths=0, zorder=3)
-    bar = figure_of(axes).colorbar(lines, ax=axes, pad=0.02, aspect=25)
-    bar.set_label(seen.time_key, fontsize=8)
-    bar.ax.tick_params(labelsize=7)
+    colour_bar(lines, [axes], seen.time_key, pad=0.02)
     title = f"{plane.title(first)} to {plane.title(last)}"
-    dress(axes, title=title, xlabel=plane.labels[0], ylabel=plane.labels[1])
-    without_ticks(axes)
+    plane.dress(axes, title)
     low, high = paths.min(axis=(0, 1)), paths.max(axis=(0, 1))
     (left, right), (bottom, top) = plane.limits
     axes.set(xlim=(min(left, low[0]), max(right, high[0])), ylim=(min(bottom, low[1]), max(top, high[1])))

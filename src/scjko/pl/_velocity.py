@@ -12,7 +12,7 @@ from .._checks import check_option
 from .._fitted import fitted_cells
 from .._snapshots import representation
 from ..core.embedding import smoothed
-from ._canvas import Drawn, dress, finish, single, without_ticks, xy
+from ._canvas import Drawn, finish, single, xy
 from ._frame import Frame, frame
 from ._level_curves import draw_cells
 from ._surface import fade_away
@@ -87,9 +87,7 @@ def velocity(
         shown = np.linspace(0, adata.n_obs - 1, min(n_arrows, adata.n_obs)).astype(int)
         arrows: dict[str, Any] = {"color": "black", "width": 0.004, "angles": "xy", "zorder": 3}
         axes.quiver(*xy(plane.positions[shown]), *xy(moves[shown]), **arrows | kwargs)
-    dress(axes, xlabel=plane.labels[0], ylabel=plane.labels[1])
-    without_ticks(axes)
-    axes.set(xlim=plane.limits[0], ylim=plane.limits[1])
+    plane.dress(axes, "")
     return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
 
 

@@ -84,10 +84,7 @@ def interpolate(
     """
     cells = fitted_cells(adata, key)
     check_integer("random_state", random_state, minimum=0)
-    if isinstance(times, np.ndarray):  # of any shape, also of none
-        times = times.tolist()
-    asked = list(times) if isinstance(times, Iterable) and not isinstance(times, str) else [times]
-    wanted = [cells.time("times", time) for time in asked]
+    wanted = cells.asked_times(times)
     energy, snapshots = cells.energy, cells.snapshots
     _check_range(wanted, energy, forecast)
     if not np.array_equal(snapshots.times, energy.times):
@@ -104,8 +101,6 @@ def interpolate(
 
 def _check_range(times: list[float], energy: Energy, forecast: bool) -> None:
     first, last = energy.times[[0, -1]]
-    if not times:
-        raise ValueError("times is empty; name at least one.")
     early, late = [t for t in times if t < first], [t for t in times if t > last]
     if early:
         raise ValueError(f"times={_listed(early)} lie before the first time point ({first:g}), where nothing is known.")
