@@ -2,8 +2,8 @@
 
 from importlib.metadata import version
 
-from . import benchmarks, datasets, get, pl, tl
+from . import benchmarks, datasets, external, get, pl, tl
 
-__all__ = ["benchmarks", "datasets", "get", "pl", "tl"]
+__all__ = ["benchmarks", "datasets", "external", "get", "pl", "tl"]
 
 __version__ = version("scjko")

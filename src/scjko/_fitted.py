@@ -16,6 +16,7 @@ from ._keys import Keys
 from ._snapshots import Snapshots, cell_times, cell_weights, collect, obs_column, representation
 from ._storage import energy_from_uns, fitted, time_values_from_uns, whitening_from_uns
 from ._times import read_time
+from .core.couplings import Coupling, couple, solver
 from .core.energies import Energy
 
 
@@ -53,6 +54,20 @@ class FittedCells:
         weight_key = self.params.get("weight_key")
         weights = cell_weights(self.adata, None if weight_key is None else str(weight_key))
         return collect(self.coordinates, self.times, weights)
+
+    @cached_property
+    def couplings(self) -> list[Coupling]:
+        """The couplings of consecutive snapshots, solved anew by the solvers and seed of the fit, which keeps none."""
+        params, names = self.params, [str(name) for name in self.stored["couplings"]["solver"]]
+        if "ready-made" in names:
+            raise ValueError("This fit was given ready-made couplings, which it does not keep; use those.")
+        settings: dict[str, Any] = {
+            "size": int(params["coupling_batch"]),
+            "epsilon": float(params["epsilon"]),
+            "random_state": int(params["random_state"]),
+        }
+        solvers = [solver(name, **settings) for name in names]
+        return couple(self.snapshots.points, self.snapshots.weights, solvers)
 
     def asked_times(self, asked: Any) -> list[float]:
         """The times that argument ``times`` asks for: one, or several in whatever holds them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ._settings import settings_of
 from ._snapshots import Snapshots
 from ._storage import mixing
 from .core.budget import Budget, allot, machine_memory
-from .core.couplings import Coupling, couple, solver
+from .core.couplings import Coupling, OperatorCoupling, couple, solver
 from .core.fit import Fit, fit
 from .core.intervals import Intervals
 
@@ -67,7 +67,9 @@ def _announce(sizes: list[int], budget: Budget, client: Any) -> None:
         )
 
 
-def fit_snapshots(snapshots: Snapshots, couplings: list[Coupling], asked: Mapping[str, Any], progress: bool) -> Fit:
+def fit_snapshots(
+    snapshots: Snapshots, couplings: Sequence[Coupling | OperatorCoupling], asked: Mapping[str, Any], progress: bool
+) -> Fit:
     """The energy that is asked for, fitted to coupled snapshots."""
     logger.info("Training a %s energy on %d cells.", asked["parametrization"], len(snapshots.coordinates))
     with progress_bar(100, "training", enabled=progress) as bar:

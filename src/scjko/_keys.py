@@ -69,6 +69,16 @@ class Keys:
         """``obsm``: each cell moved to the next snapshot."""
         return f"{self.key}_predicted"
 
+    @property
+    def transition(self) -> str:
+        """``obsp``: the probability of each cell to become each other cell."""
+        return f"{self.key}_transition"
+
+    @property
+    def time(self) -> str:
+        """``obs``: the time of each cell as a category of numbers, which CellRank asks for."""
+        return f"{self.key}_time"
+
     def velocity_on(self, basis: str) -> str:
         """``obsm``: the velocity on an embedding."""
         return f"{self.velocity}_{basis.removeprefix('X_')}"

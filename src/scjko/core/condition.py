@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .couplings import Coupling
+from .couplings import Coupling, OperatorCoupling
 
 SCHEMES = ("both", "explicit", "implicit")
 
@@ -81,7 +81,9 @@ class Conditions(NamedTuple):
         return self.weight * self.gap**2
 
 
-def conditions(points: Sequence[Array], couplings: Sequence[Coupling], gaps: Array, scheme: str) -> Conditions:
+def conditions(
+    points: Sequence[Array], couplings: Sequence[Coupling | OperatorCoupling], gaps: Array, scheme: str
+) -> Conditions:
     """The conditions of all intervals under ``scheme``: at x if explicit, at y if implicit, or at both."""
     rows = []
     for k, (coupling, gap) in enumerate(zip(couplings, gaps, strict=True)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -47,6 +47,11 @@ class Coupling:
         return cls(source.astype(np.int32), target.astype(np.int32), weight, (len(x), len(y)), cost)
 
     @property
+    def n_pairs(self) -> int:
+        """The number of pairs of cells that share mass."""
+        return len(self.weight)
+
+    @property
     def transposed(self) -> Coupling:
         """The same coupling read from the later snapshot to the earlier one."""
         return Coupling(self.target, self.source, self.weight, self.shape[::-1], self.cost)
@@ -62,11 +67,60 @@ class Coupling:
         A source cell without mass gets the mean of all targets; its weight is zero wherever it is used.
         """
         mass = self.source_weight
-        total = np.stack(
-            [np.bincount(self.source, self.weight * column[self.target], self.shape[0]) for column in targets.T], axis=1
-        )
-        has_mass = mass > 0
-        return np.where(has_mass[:, None], total / np.where(has_mass, mass, 1.0)[:, None], targets.mean(axis=0))
+        sums = [np.bincount(self.source, self.weight * column[self.target], self.shape[0]) for column in targets.T]
+        total = np.stack(sums, axis=1).astype(np.float64)
+        return _means(total, mass, targets)
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorCoupling:
+    """A coupling γ that is known by what it does to vectors only, as one of low rank is: its matrix is never formed.
+
+    Fits ask a coupling for the mass of cells and the mean of their partners, which is γ times a few vectors.
+    """
+
+    forward: Callable[[Array], Array]
+    """γ times an array (m, k)."""
+    backward: Callable[[Array], Array]
+    """γᵀ times an array (n, k)."""
+    shape: tuple[int, int]
+    cost: float
+
+    @classmethod
+    def of(
+        cls, forward: Callable[[Array], Array], backward: Callable[[Array], Array], x: Array, y: Array
+    ) -> OperatorCoupling:
+        """The coupling of snapshots ``x`` and ``y`` that acts like this, its mass made to be one."""
+        mass = forward(np.ones((len(y), 1))).sum()
+        made = cls(lambda z: forward(z) / mass, lambda z: backward(z) / mass, (len(x), len(y)), 0.0)
+        # ∫‖y − x‖² dγ = ∫‖x‖² + ∫‖y‖² − 2∫x·y, about a common centre, where little cancels.
+        x, y = x - x.mean(axis=0), y - x.mean(axis=0)
+        squares = made.source_weight @ np.sum(x**2, axis=1) + made.transposed.source_weight @ np.sum(y**2, axis=1)
+        return replace(made, cost=float(squares - 2 * np.sum(x * made.forward(y))))
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs of cells that share mass: all."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def transposed(self) -> OperatorCoupling:
+        """The same coupling read from the later snapshot to the earlier one."""
+        return OperatorCoupling(self.backward, self.forward, self.shape[::-1], self.cost)
+
+    @property
+    def source_weight(self) -> Array:
+        """The mass of each source cell."""
+        return self.forward(np.ones((self.shape[1], 1)))[:, 0]
+
+    def partners(self, targets: Array) -> Array:
+        """For each source cell the mean of its partners' coordinates (its barycentric projection)."""
+        return _means(self.forward(targets), self.source_weight, targets)
+
+
+def _means(total: Array, mass: Array, targets: Array) -> Array:
+    has_mass = mass > 0
+    return np.where(has_mass[:, None], total / np.where(has_mass, mass, 1.0)[:, None], targets.mean(axis=0))
 
 
 def uniform(x: Array) -> Array:

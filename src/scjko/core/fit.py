@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .blocks import in_blocks
 from .condition import Conditions, conditions
-from .couplings import Coupling
+from .couplings import Coupling, OperatorCoupling
 from .descent import Training, descend
 from .energies import Energy
 from .features import linear_potential
@@ -54,7 +54,7 @@ class Fit:
 
 def fit(
     points: Sequence[Array],
-    couplings: Sequence[Coupling],
+    couplings: Sequence[Coupling | OperatorCoupling],
     intervals: Intervals,
     *,
     settings: Training | ClosedForm,

@@ -1,5 +1,6 @@
 """Reading what was fitted."""
 
+from ._couplings import couplings
 from ._energy import energy
 
-__all__ = ["energy"]
+__all__ = ["couplings", "energy"]

@@ -10,7 +10,6 @@ from matplotlib.collections import LineCollection
 
 from .._checks import check_integer
 from .._fitted import FittedCells, fitted_cells
-from ..core.couplings import Coupling, couple, solver
 from ._canvas import OBSERVED, PREDICTED, Drawn, finish, key_beside, panels, xy
 from ._frame import frame
 
@@ -72,7 +71,7 @@ def couplings(
     check_integer("n_pairs", n_pairs)
     plane, points = frame(seen, None, components), seen.snapshots.points
     chosen = _intervals(seen, times)
-    solved = _solve(seen)
+    solved = seen.couplings
     rng = np.random.default_rng(random_state)
     drawn = panels(ax, len(chosen))
     for axes, k in zip(drawn, chosen, strict=True):
@@ -104,17 +103,3 @@ def _intervals(cells: FittedCells, times: Any) -> list[int]:
             f"times={times!r} must name time points at which an interval starts: {', '.join(f'{t:g}' for t in starts)}."
         )
     return [int(np.flatnonzero(starts == t)[0]) for t in wanted]
-
-
-def _solve(cells: FittedCells) -> list[Coupling]:
-    """The couplings of the fit, solved anew by the solvers that were used."""
-    params, names = cells.params, [str(name) for name in cells.stored["couplings"]["solver"]]
-    if "ready-made" in names:
-        raise ValueError("This fit was given ready-made couplings, which it does not keep; there are none to draw.")
-    settings: dict[str, Any] = {
-        "size": int(params["coupling_batch"]),
-        "epsilon": float(params["epsilon"]),
-        "random_state": int(params["random_state"]),
-    }
-    solvers = [solver(name, **settings) for name in names]
-    return couple(cells.snapshots.points, cells.snapshots.weights, solvers)

@@ -1,9 +1,19 @@
-"""Tools: fit an energy, predict and interpolate cells, validate."""
+"""Tools: fit an energy, predict and interpolate cells, validate, hand over to other tools."""
 
 from ._fit_energy import fit_energy
 from ._interpolate import interpolate
 from ._predict import predict
+from ._project_genes import project_genes
+from ._transition_matrix import transition_matrix
 from ._validate import validate
 from ._velocity_embedding import velocity_embedding
 
-__all__ = ["fit_energy", "interpolate", "predict", "validate", "velocity_embedding"]
+__all__ = [
+    "fit_energy",
+    "interpolate",
+    "predict",
+    "project_genes",
+    "transition_matrix",
+    "validate",
+    "velocity_embedding",
+]

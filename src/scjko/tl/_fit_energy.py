@@ -25,7 +25,7 @@ from .._snapshots import (
     representation,
 )
 from .._storage import check_free, energy_to_uns, recorded, write_fit
-from ..core.couplings import Coupling
+from ..core.couplings import Coupling, OperatorCoupling
 from ..core.descent import Training
 from ..core.energies import Energy
 from ..core.parallel import check_client
@@ -122,8 +122,9 @@ def fit_energy(
         - ``"sinkhorn"``: with entropic regularisation ``epsilon``.
     couplings
         Ready-made couplings ``{(t0, t1): matrix}`` of all consecutive time points, in place of ``coupling``. A matrix
-        (dense or sparse) has the cells of t0 in its rows and those of t1 in its columns, in the order of ``adata``; a
-        DataFrame names them.
+        (dense, sparse, or a :class:`scipy.sparse.linalg.LinearOperator`) has the cells of t0 in its rows and those of
+        t1 in its columns, in the order of ``adata``; a DataFrame names them, and an AnnData in the layout of
+        Waddington-OT (cells of t0 as ``obs``, those of t1 as ``var``) does.
     coupling_batch
         Cells of each time point in a batch of a batched coupling.
     epsilon
@@ -208,6 +209,7 @@ def fit_energy(
     times = cell_times(adata, time_key, time_values)
     snapshots = collect(coordinates, times, cell_weights(adata, weight_key))
     check_snapshots(snapshots, time_key)
+    solved: Sequence[Coupling | OperatorCoupling]
     if couplings is None:
         solved, solvers = couple_snapshots(snapshots, asked, progress, client)
     else:
@@ -271,12 +273,12 @@ def _cell_fields(
     return obs, obsm, unconverged
 
 
-def _summary(couplings: Sequence[Coupling], snapshots: Snapshots) -> dict[str, Any]:
+def _summary(couplings: Sequence[Coupling | OperatorCoupling], snapshots: Snapshots) -> dict[str, Any]:
     return {
         "source_time": snapshots.times[:-1],
         "target_time": snapshots.times[1:],
         "n_source": snapshots.sizes[:-1],
         "n_target": snapshots.sizes[1:],
-        "n_pairs": np.array([len(coupling.weight) for coupling in couplings]),
+        "n_pairs": np.array([coupling.n_pairs for coupling in couplings]),
         "cost": np.array([coupling.cost for coupling in couplings]),
     }
