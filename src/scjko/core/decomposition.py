@@ -104,7 +104,7 @@ def _apportioned(weight: Array, total: int) -> Whole:
 
 def first_plan(x: Array, y: Array, a: Whole, b: Whole) -> Plan:
     """The plan that is monotone along the direction in which cells vary most within the snapshots."""
-    spread = sum(np.atleast_2d(np.cov(z, rowvar=False, bias=True)) for z in (x, y))
+    spread = sum(z.T @ z / len(z) for z in (x - x.mean(axis=0), y - y.mean(axis=0)))
     direction = np.linalg.eigh(spread)[1][:, -1]
     sources, targets = (np.argsort(z @ direction, kind="stable") for z in (x, y))
     left, entered = np.cumsum(a[sources]), np.cumsum(b[targets])
