@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -74,7 +74,7 @@ def check_list(name: str, value: Any) -> tuple[Any, ...]:
 
 def check_adata(adata: Any) -> None:
     """Raise unless ``adata`` is one."""
-    if hasattr(adata, "mod"):  # MuData
+    if isinstance(getattr(adata, "mod", None), Mapping):  # MuData
         parts = ", ".join(map(repr, adata.mod))
         raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; pass one of its modalities: {parts}.")
     if not isinstance(adata, AnnData):
