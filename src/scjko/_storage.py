@@ -147,20 +147,18 @@ def _copied(tree: Any) -> Any:
     return values if np.issubdtype(values.dtype, np.integer) else values.astype(np.float32)
 
 
-def write_fit(adata: AnnData, keys: Keys, *, obs: Mapping[str, Any], obsm: Mapping[str, Any], uns: Any) -> None:
-    """Write all fields of a fit, or, if anything goes wrong or is interrupted, none."""
-    with _restored_on_error(adata, obs=obs, obsm=obsm, uns=[keys.uns]), warnings.catch_warnings():
+def write_fields(adata: AnnData, **slots: Mapping[str, Any]) -> None:
+    """Write fields into slots such as ``obs`` and ``obsm``, all or, if anything goes wrong or is interrupted, none."""
+    with restored_on_error(adata, **slots), warnings.catch_warnings():
         # A view becomes data of its own when written to, which is what the caller asked for.
         warnings.simplefilter("ignore", ImplicitModificationWarning)
-        for name, column in obs.items():
-            adata.obs[name] = column
-        for name, values in obsm.items():
-            adata.obsm[name] = values
-        adata.uns[keys.uns] = uns
+        for slot, fields in slots.items():
+            for name, values in fields.items():
+                getattr(adata, slot)[name] = values
 
 
 @contextmanager
-def _restored_on_error(adata: AnnData, **names: Iterable[str]) -> Iterator[None]:
+def restored_on_error(adata: AnnData, **names: Iterable[str]) -> Iterator[None]:
     """Put back what stood at these names of each slot if the body fails."""
     before = {slot: dict(getattr(adata, slot)) for slot in names}
     try:

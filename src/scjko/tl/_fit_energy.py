@@ -24,7 +24,7 @@ from .._snapshots import (
     obs_column,
     representation,
 )
-from .._storage import check_free, energy_to_uns, recorded, versions, write_fit
+from .._storage import check_free, energy_to_uns, recorded, versions, write_fields
 from ..core.couplings import Coupling, OperatorCoupling
 from ..core.descent import Training
 from ..core.energies import Energy
@@ -239,7 +239,7 @@ def fit_energy(
         uns["whitening"] = {"mean": whitening.mean, "std": whitening.std}
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
-    write_fit(adata, keys, obs=obs, obsm={keys.coordinates: coordinates, **obsm}, uns=uns)
+    write_fields(adata, obs=obs, obsm={keys.coordinates: coordinates, **obsm}, uns={keys.uns: uns})
     return adata if copy else None
 
 
