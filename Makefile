@@ -3,11 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format docs check-docs tutorials clean
+# CellRank and moscot need Python 3.12; any that works will do.
+INTEROP_PYTHON ?= $(call first_python,3.12,python3.12 $(wildcard $(HOME)/.pyenv/versions/3.12*/bin/python) python3.13 $(PYTHON))
+NEWEST_PYTHON ?= $(call first_python,3.11,python3.13 $(wildcard $(HOME)/.pyenv/versions/3.13*/bin/python) python3.12 $(PYTHON))
+first_python = $(shell for p in $(2); do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(1)".split("."))))' 2>/dev/null && echo "$$p" && break; done)
+
+.PHONY: help demo test test-interop test-lowest test-newest test-wheel lint format docs check-docs tutorials clean
 
 help:
 	@echo "make demo        fit a simulated differentiation with known truth and draw it, into demo/"
 	@echo "make test        run the tests"
+	@echo "make test-interop  test with the real CellRank, scVelo and moscot, on Python 3.12 or later"
+	@echo "make test-lowest   test with the lowest versions of what scjko needs"
+	@echo "make test-newest   test with the newest versions, on the newest Python there is"
+	@echo "make test-wheel    build the wheel and use it from an environment of its own"
 	@echo "make lint        check style and types (ruff, mypy)"
 	@echo "make format      put the code into shape"
 	@echo "make docs        build the site into docs/_build/html"
@@ -20,6 +30,31 @@ demo: $(VENV)/base
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest
+
+test-interop:
+	@test -n "$(INTEROP_PYTHON)" || { echo "CellRank and moscot need Python 3.12 or later, and there is none: make INTEROP_PYTHON=..."; exit 1; }
+	$(INTEROP_PYTHON) -m venv $(VENV)-interop
+	$(VENV)-interop/bin/python -m pip install --quiet --editable '.[test,interop]'
+	$(VENV)-interop/bin/python -m pytest tests/external tests/tl/test_velocity_embedding.py
+
+# Old releases warn of their own future, so that warnings are no errors there.
+test-lowest:
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(PYTHON) tests/lowest.py > $(VENV)-lowest/constraints.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt --editable '.[test]'
+	$(VENV)-lowest/bin/python -m pytest -W default
+
+test-newest:
+	$(NEWEST_PYTHON) -m venv $(VENV)-newest
+	$(VENV)-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test]'
+	$(VENV)-newest/bin/python -m pytest
+
+test-wheel:
+	rm -rf dist $(VENV)-wheel
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(VENV)-wheel/bin/python -m pip install --quiet dist/scjko-*.whl
+	$(VENV)-wheel/bin/scjko demo --output $(VENV)-wheel/demo
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -56,4 +91,4 @@ $(VENV)/doc: $(VENV)/base
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo build dist docs/_build docs/generated docs/tutorials .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* demo build dist docs/_build docs/generated docs/tutorials .mypy_cache .pytest_cache .ruff_cache

@@ -9,6 +9,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,12 @@ PUBLIC = [
     for namespace in NAMESPACES
     for name in getattr(sj, namespace).__all__
 ] + [("benchmarks.generate", sj.benchmarks.generate), ("benchmarks.gallery", sj.benchmarks.gallery)]
+#: Their examples need other packages; tests/external runs them.
+EXTERNAL = [
+    ("external.cellrank.velocity_kernel", sj.external.cellrank.velocity_kernel),
+    ("external.cellrank.realtime_kernel", sj.external.cellrank.realtime_kernel),
+    ("external.moscot.couplings", sj.external.moscot.couplings),
+]
 
 
 def imported(path: Path) -> set[str]:
@@ -54,19 +61,23 @@ def test_files_stay_small_and_run_no_code_from_data(path):
     assert not re.search(r"import pickle|\beval\(|\bexec\(|allow_pickle|jax\.config", text)
 
 
-def test_importing_sets_nothing_up():
-    code = "import logging, scjko; print(logging.getLogger('scjko').handlers, logging.root.handlers)"
+def test_importing_sets_nothing_up_and_needs_no_optional_package():
+    optional = {"cellrank", "scvelo", "moscot", "distributed", "mudata"}
+    code = (
+        "import logging, sys, scjko; print(logging.getLogger('scjko').handlers, logging.root.handlers);"
+        f"print(sorted({optional} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[] []"
+    assert done.stdout.splitlines() == ["[] []", "[]"]
 
 
-@pytest.mark.parametrize(("name", "function"), PUBLIC)
+@pytest.mark.parametrize(("name", "function"), PUBLIC + EXTERNAL)
 def test_public_functions_follow_scanpys_manners(name, function):
     parameters = inspect.signature(function).parameters.values()
     positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert len(positional) <= 3
     assert all(p.annotation is not p.empty for p in parameters)
-    if not name.startswith(("datasets", "benchmarks")):
+    if not name.startswith(("datasets", "benchmarks", "external.moscot")):
         assert positional[0].name == "adata"
     document = inspect.getdoc(function)
     assert document is not None and "Returns\n-------" in document and "Examples\n--------" in document
@@ -84,7 +95,7 @@ def test_examples_in_docstrings_run(name, function):
 
 def test_every_public_name_is_in_the_api_page():
     page = (ROOT / "docs" / "api.md").read_text()
-    for name, _ in PUBLIC:
+    for name, _ in PUBLIC + EXTERNAL:
         assert f"`sj.{name}" in page, f"{name} is not in docs/api.md"
     for name in sj.benchmarks.__all__:
         assert re.search(rf"`(sj\.benchmarks)?\.{name}\b", page), f"benchmarks.{name} is not in docs/api.md"
@@ -102,3 +113,10 @@ def test_every_module_has_its_place_in_the_architecture():
 def test_the_change_log_knows_this_version():
     log = (ROOT / "CHANGELOG.md").read_text()
     assert f"## [{sj.__version__}]" in log or "## [Unreleased]" in log
+
+
+def test_the_entry_for_the_ecosystem_list_is_that_of_this_version():
+    entry = (ROOT / "meta.yaml").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for line in (f"name: {project['name']}", f"version: v{project['version']}", f"license: {project['license']}"):
+        assert f"\n{line}\n" in entry

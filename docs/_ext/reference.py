@@ -33,7 +33,7 @@ import scjko  # noqa: E402
 FOLDER = "generated"
 ENERGY = "scjko.core.energies.Energy"
 #: The order of the namespaces; others follow.
-ORDER = ["tl", "pl", "get", "datasets", "benchmarks"]
+ORDER = ["tl", "pl", "get", "external", "datasets", "benchmarks"]
 
 NAMESPACES: dict[str, ModuleType] = {
     name: getattr(scjko, name)

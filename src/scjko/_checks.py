@@ -37,6 +37,15 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def check_fraction(name: str, value: Any) -> float:
+    """``value`` as a float from zero to below one."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number from 0 to below 1, not {value!r}.")
+    if not 0 <= float(value) < 1:
+        raise ValueError(f"{name}={value} must be from 0 to below 1.")
+    return float(value)
+
+
 def check_name(name: str, value: Any) -> None:
     """Raise unless ``value`` is text, as keys of an AnnData are."""
     if not isinstance(value, str):
@@ -65,5 +74,8 @@ def check_list(name: str, value: Any) -> tuple[Any, ...]:
 
 def check_adata(adata: Any) -> None:
     """Raise unless ``adata`` is one."""
+    if hasattr(adata, "mod"):  # MuData
+        parts = ", ".join(map(repr, adata.mod))
+        raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; pass one of its modalities: {parts}.")
     if not isinstance(adata, AnnData):
         raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}.")

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.spatial.distance import cdist
 
 from scjko.core import couplings
-from scjko.core.couplings import batched, couple, exact, sinkhorn
+from scjko.core.couplings import Coupling, OperatorCoupling, batched, couple, exact, sinkhorn
 
 
 def dense(coupling):
@@ -48,6 +48,20 @@ def test_the_plan_does_not_depend_on_the_units(rng, scale):
     plain, scaled = exact(x, y), exact(scale * x, scale * y)
     np.testing.assert_allclose(dense(scaled), dense(plain), atol=1e-12)
     assert scaled.cost == pytest.approx(scale**2 * plain.cost, rel=1e-9)
+
+
+def test_a_coupling_known_by_its_action_says_the_same_as_its_matrix(rng):
+    x, y = 100 + rng.normal(size=(7, 2)), 100 + rng.normal(size=(11, 2))
+    plan = rng.random((7, 11))  # of any mass
+    row, column = np.indices(plan.shape).reshape(2, -1)
+    matrix = Coupling.of(row, column, plan.ravel(), x, y)
+    action = OperatorCoupling.of(lambda z: plan @ z, lambda z: plan.T @ z, x, y)
+    assert action.cost == pytest.approx(matrix.cost, rel=1e-9)
+    assert action.n_pairs == matrix.n_pairs == 77
+    for one, other, targets in ((matrix, action, y), (matrix.transposed, action.transposed, x)):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(other.source_weight, one.source_weight, rtol=1e-12)
+        np.testing.assert_allclose(other.partners(targets), one.partners(targets), rtol=1e-12)
 
 
 def test_partners_are_the_means_over_the_plan(rng):

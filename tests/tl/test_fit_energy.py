@@ -341,9 +341,10 @@ def test_something_else_than_anndata_is_named(adata):
         sj.tl.fit_energy(adata.obs, "day")
 
 
-@pytest.mark.parametrize(
-    "phase", ["representation", "couple_snapshots", "fit_snapshots", "_cell_fields", "write_fields"]
-)
+PHASES = ("representation", "couple_snapshots", "fit_snapshots", "_cell_fields", "write_fields")
+
+
+@pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, MemoryError])
 def test_an_interrupt_in_any_phase_leaves_the_data_as_they_were(adata, monkeypatch, phase, fault):
     sj.tl.fit_energy(adata, "day", **QUICK)

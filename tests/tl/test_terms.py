@@ -9,6 +9,7 @@ import pytest
 from anndata import AnnData
 from helpers import assert_same
 from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
 
 import scjko as sj
 from scjko._demo import velocity_cosines
@@ -239,6 +240,10 @@ def matrices(adata, kind):
         pytest.param(lambda m, a, b: m.tocsr(), id="csr"),
         pytest.param(lambda m, a, b: m.toarray(), id="dense"),
         pytest.param(lambda m, a, b: pd.DataFrame(m.toarray(), a, b).sample(frac=1, random_state=0), id="names"),
+        pytest.param(
+            lambda m, a, b: AnnData(m.tocsr(), pd.DataFrame(index=a), pd.DataFrame(index=b))[::-1, ::-1], id="anndata"
+        ),
+        pytest.param(lambda m, a, b: aslinearoperator(m), id="operator"),
     ],
 )
 def test_ready_made_couplings_give_what_solved_ones_do(adata, rng, kind):

@@ -39,3 +39,18 @@ def chain(
         values.append(block.data)
     entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
     return sparse.csr_matrix(entries, shape=(len(cells), len(cells)))
+
+
+def markov_chain(
+    predicted: Array, cells: Array, snapshot: NDArray[np.int64], within: float, n_neighbors: int
+) -> sparse.csr_matrix:
+    """The chain (n, n) in which a cell goes to the next snapshot, where it is predicted to be, or stays in its own.
+
+    It stays with probability ``within``, and becomes a cell near itself. In the last snapshot it always stays: what
+    comes after has not been measured.
+    """
+    n_snapshots = int(snapshot.max()) + 1
+    last = snapshot == n_snapshots - 1
+    next_one = np.minimum(np.arange(n_snapshots) + 1, n_snapshots - 1)
+    onward = chain(np.where(last[:, None], cells, predicted), cells, snapshot, next_one, n_neighbors)
+    return (1 - within) * onward + within * chain(cells, cells, snapshot, np.arange(n_snapshots), n_neighbors)

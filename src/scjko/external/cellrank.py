@@ -11,7 +11,7 @@ from anndata import AnnData
 
 from .._fitted import fitted_cells
 from .._keys import Keys
-from .._storage import fitted
+from .._storage import fitted, restored_on_error, write_fields
 from ..get import couplings as fitted_couplings
 from ._packages import package
 
@@ -50,7 +50,8 @@ def velocity_kernel(adata: AnnData, *, key: str = "jko", backward: bool = False,
         raise KeyError(f"No neighbours in adata.obsp; run sc.pp.neighbors(adata, use_rep={coordinates!r}) first.")
     keys = Keys(key)
     kernel = cr.kernels.VelocityKernel(adata, backward=backward, attr="obsm", xkey=keys.coordinates, vkey=keys.velocity)
-    return kernel.compute_transition_matrix(**{"show_progress_bar": False, **kwargs})
+    # Processes forked from one that runs JAX may wait for each other for ever; threads do not.
+    return kernel.compute_transition_matrix(**{"backend": "threading", "show_progress_bar": False, **kwargs})
 
 
 def realtime_kernel(
@@ -58,7 +59,8 @@ def realtime_kernel(
 ) -> Any:
     """CellRank's kernel of the couplings of a fit: cells become those that they are coupled to.
 
-    Within the last time point cells step to their neighbours, in the coordinates of the fit.
+    One time in five, and always at the last time point, cells step to neighbours of their own time point instead, in
+    the coordinates of the fit (``self_transitions="all"``, ``conn_weight=0.2``).
 
     Parameters
     ----------
@@ -87,8 +89,17 @@ def realtime_kernel(
     cells = fitted_cells(adata, key)
     plans = fitted_couplings(adata, key) if couplings is None else dict(couplings)
     kept = {(cells.time("couplings", t0), cells.time("couplings", t1)): plan for (t0, t1), plan in plans.items()}
-    adata.obs[cells.keys.time] = pd.Categorical(cells.times, categories=np.unique(cells.times))
-    kernel = cr.kernels.RealTimeKernel(adata, time_key=cells.keys.time, couplings=kept)
-    # Couplings are sparse already. CellRank's threshold would prune those of cells with little mass.
-    defaults = {"threshold": None, "conn_kwargs": {"use_rep": cells.keys.coordinates}}
-    return kernel.compute_transition_matrix(**{**defaults, **kwargs})
+    options = {
+        # Couplings are sparse already; CellRank's threshold would prune those of cells with little mass.
+        "threshold": None,
+        # As CellRank advises: a chain that only goes forward in time has no terminal states to be found.
+        "self_transitions": "all",
+        "conn_weight": 0.2,
+        "conn_kwargs": {"use_rep": cells.keys.coordinates},
+        **kwargs,
+    }
+    column = pd.Categorical(cells.times, categories=np.unique(cells.times))
+    with restored_on_error(adata, obs=[cells.keys.time]):
+        write_fields(adata, obs={cells.keys.time: column})
+        kernel = cr.kernels.RealTimeKernel(adata, time_key=cells.keys.time, couplings=kept)
+        return kernel.compute_transition_matrix(**options)

@@ -13,7 +13,7 @@ from .._fitted import FittedCells, fitted_cells
 from .._keys import PCA
 from .._logging import logger
 from .._snapshots import representation
-from .._storage import whitening_from_uns
+from .._storage import whitening_from_uns, write_fields
 
 
 def project_genes(
@@ -93,11 +93,14 @@ def project_genes(
         return pd.concat(frames, axis=1)
     if copy:
         adata = adata.copy()
-    layers = {cells.keys.velocity: found["velocity"], cells.keys.predicted: found["predicted"]}
-    for name, values in layers.items():
-        layer = np.full(adata.shape, np.nan, dtype=velocity.dtype)
-        layer[:, columns] = values
-        adata.layers[name] = layer
+
+    def layer(values: NDArray[np.float64]) -> NDArray[np.floating]:
+        spread = np.full(adata.shape, np.nan, dtype=velocity.dtype)
+        spread[:, columns] = values
+        return spread
+
+    names = {"velocity": cells.keys.velocity, "predicted": cells.keys.predicted}
+    write_fields(adata, layers={names[what]: layer(values) for what, values in found.items()})
     return adata if copy else None
 
 
@@ -146,7 +149,7 @@ def _mean(cells: FittedCells, weights: NDArray[np.float64]) -> NDArray[np.float6
     expression = adata.X if layer is None else adata.layers[str(layer)]
     if expression is None:
         raise ValueError("adata.X is missing; without it the mean that the PCA subtracted is not known.")
-    components = representation(adata, rep, weights.shape[1])[1]
+    components = representation(adata, rep, weights.shape[1])[1].astype(np.float64)
     mean = np.asarray(expression.mean(axis=0), dtype=np.float64).ravel() - components.mean(axis=0) @ weights.T
     some = np.linspace(0, adata.n_obs - 1, min(adata.n_obs, 50)).astype(int)
     again = (expression[some] - mean) @ weights

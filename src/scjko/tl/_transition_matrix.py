@@ -3,24 +3,30 @@ from __future__ import annotations
 import numpy as np
 from anndata import AnnData
 
-from .._checks import check_bool, check_integer
+from .._checks import check_bool, check_fraction, check_integer
 from .._fitted import fitted_cells
 from .._snapshots import representation
-from ..core.transitions import chain
+from .._storage import write_fields
+from ..core.transitions import markov_chain
 
 
-def transition_matrix(adata: AnnData, n_neighbors: int = 30, *, key: str = "jko", copy: bool = False) -> AnnData | None:
+def transition_matrix(
+    adata: AnnData, n_neighbors: int = 30, *, within: float = 0.2, key: str = "jko", copy: bool = False
+) -> AnnData | None:
     """The probability of each cell to become each other cell, by the fitted energy, as a Markov chain.
 
-    A cell becomes one of the cells of the next snapshot near the position that the energy predicts for it. A cell of
-    the last snapshot becomes one of the same snapshot, near its forecast: there the chain stays.
+    A cell becomes one of the cells of the next snapshot near the position that the energy predicts for it, or one near
+    itself in its own snapshot. In the last snapshot it always stays: what comes after has not been measured.
 
     Parameters
     ----------
     adata
         Annotated data with a fit by :func:`scjko.tl.fit_energy`.
     n_neighbors
-        Number of cells that a cell may become; nearer ones are more probable.
+        Number of cells of a snapshot that a cell may become; nearer ones are more probable.
+    within
+        Probability of staying in one's own snapshot, from 0 to below 1. Without it a chain that only goes forward in
+        time cannot tell a fate from the cells on their way to it, which is what estimators of terminal states look for.
     key
         The ``key_added`` of the fit.
     copy
@@ -44,6 +50,7 @@ def transition_matrix(adata: AnnData, n_neighbors: int = 30, *, key: str = "jko"
     (300, 300)
     """
     check_integer("n_neighbors", n_neighbors)
+    check_fraction("within", within)
     check_bool("copy", copy)
     cells = fitted_cells(adata, key)
     if cells.keys.predicted not in adata.obsm:
@@ -52,10 +59,9 @@ def transition_matrix(adata: AnnData, n_neighbors: int = 30, *, key: str = "jko"
             "them."
         )
     moved = representation(adata, cells.keys.predicted, None)[1].astype(np.float64)
-    times, snapshot = np.unique(cells.times, return_inverse=True)
-    following = np.minimum(np.arange(1, len(times) + 1), len(times) - 1)
-    matrix = chain(moved, cells.coordinates.astype(np.float64), snapshot, following, n_neighbors)
+    _, snapshot = np.unique(cells.times, return_inverse=True)
+    matrix = markov_chain(moved, cells.coordinates.astype(np.float64), snapshot, within, n_neighbors)
     if copy:
         adata = adata.copy()
-    adata.obsp[cells.keys.transition] = matrix
+    write_fields(adata, obsp={cells.keys.transition: matrix})
     return adata if copy else None

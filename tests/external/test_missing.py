@@ -1,0 +1,42 @@
+"""What is said where an optional package is missing, and of things that are not what they should be."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from helpers import assert_same
+from scipy.sparse.linalg import aslinearoperator
+
+import scjko as sj
+
+
+@pytest.mark.parametrize("kernel", [sj.external.cellrank.velocity_kernel, sj.external.cellrank.realtime_kernel])
+def test_a_missing_package_is_named_with_its_extra(fitted, monkeypatch, kernel):
+    monkeypatch.setitem(sys.modules, "cellrank", None)
+    before = fitted.copy()
+    with pytest.raises(ImportError, match=r"cellrank cannot be imported.*pip install 'scjko\[interop\]'"):
+        kernel(fitted)
+    assert_same(fitted, before)
+
+
+def test_what_is_no_problem_of_moscot_is_said():
+    with pytest.raises(ValueError, match="must be a solved problem of moscot, but it is none"):
+        sj.external.moscot.couplings(42)
+
+
+def test_an_operator_of_another_shape_is_named(adata):
+    before = adata.copy()
+    couplings = dict.fromkeys([(0, 1), (1, 2), (2, 4), (4, 7)], aslinearoperator(np.ones((2, 3))))
+    with pytest.raises(ValueError, match=r"The coupling \(0, 1\) has shape \(2, 3\)"):
+        sj.tl.fit_energy(adata, "day", couplings=couplings, progress=False)
+    assert_same(adata, before)
+
+
+def test_of_mudata_a_modality_is_asked_for(adata):
+    class MuData:
+        mod = {"rna": adata, "atac": adata}
+
+    with pytest.raises(TypeError, match="not MuData; pass one of its modalities: 'rna', 'atac'"):
+        sj.tl.fit_energy(MuData(), "day")

@@ -1,0 +1,74 @@
+"""The real moscot: its couplings go in by the names of cells. ``make test-interop`` installs it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import simulate
+from scipy import sparse
+
+import scjko as sj
+
+moscot_time = pytest.importorskip("moscot.problems.time", reason="moscot is not installed; make test-interop has it")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("mixed_ranks")]
+
+QUICK = {"n_pcs": 5, "epochs": 5, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def cells():
+    """Three time points."""
+    return simulate(150, times=(0, 1, 2))
+
+
+def solved(cells, **options):
+    adata = cells.copy()
+    adata.obs["day"] = adata.obs["day"].astype("category")
+    return moscot_time.TemporalProblem(adata).prepare("day", joint_attr="X_pca").solve(**options)
+
+
+def test_plans_come_over_sparse_and_by_name(cells, rng):
+    problem = solved(cells, epsilon=0.01)
+    couplings = sj.external.moscot.couplings(problem)
+    assert set(couplings) == {(0.0, 1.0), (1.0, 2.0)}
+    for pair, plan in couplings.items():
+        assert sparse.issparse(plan.X) and plan.X.nnz < 0.7 * plan.n_obs * plan.n_vars
+        whole = np.asarray(problem.solutions[pair].transport_matrix)
+        # 99.99 % of each row are kept.
+        np.testing.assert_allclose(plan.X.sum(axis=1).A1, whole.sum(axis=1), rtol=2e-4)
+        assert list(plan.obs_names) == list(cells.obs_names[cells.obs["day"] == pair[0]])
+    one, other = cells.copy(), cells[rng.permutation(cells.n_obs)].copy()
+    for adata in (one, other):
+        sj.tl.fit_energy(adata, "day", couplings=couplings, **QUICK)
+    moved = other[one.obs_names].obsm["jko_velocity"]
+    np.testing.assert_allclose(moved, one.obsm["jko_velocity"], atol=1e-4)  # sums in another order
+
+
+def test_low_rank_plans_are_never_formed(cells, monkeypatch):
+    problem = solved(cells, rank=3, min_iterations=5, max_iterations=20)
+    whole = {pair: np.asarray(s.transport_matrix) for pair, s in problem.solutions.items()}
+    kind = type(next(iter(problem.solutions.values())))
+    monkeypatch.setattr(kind, "transport_matrix", property(lambda self: pytest.fail("the plan was formed")))
+    one, other = cells.copy(), cells.copy()
+    sj.tl.fit_energy(one, "day", couplings=sj.external.moscot.couplings(problem), **QUICK)
+    sj.tl.fit_energy(other, "day", couplings=whole, **QUICK)
+    costs = [adata.uns["jko"]["couplings"]["cost"] for adata in (one, other)]
+    np.testing.assert_allclose(*costs, rtol=1e-4)
+    # The plan acts in float32.
+    np.testing.assert_allclose(one.obsm["jko_velocity"], other.obsm["jko_velocity"], atol=1e-2)
+
+
+def test_what_is_not_solved_is_said(cells):
+    adata = cells.copy()
+    adata.obs["day"] = adata.obs["day"].astype("category")
+    problem = moscot_time.TemporalProblem(adata).prepare("day", joint_attr="X_pca")
+    with pytest.raises(ValueError, match=r"has no solutions; run problem\.solve\(\) first"):
+        sj.external.moscot.couplings(problem)
+
+
+def test_couplings_of_other_cells_are_named(cells):
+    couplings = sj.external.moscot.couplings(solved(cells, epsilon=0.1))
+    other = cells.copy()
+    other.obs_names = [f"other {i}" for i in range(other.n_obs)]
+    with pytest.raises(ValueError, match=r"The rows of the coupling \(0, 1\) are not the cells of that time"):
+        sj.tl.fit_energy(other, "day", couplings=couplings, **QUICK)
