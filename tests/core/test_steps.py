@@ -88,3 +88,76 @@ def test_cells_do_not_fall_out_of_the_picture(rng):
     solved = proximal(Abyss(), {}, z, NO_LABELS, np.float32(1.0))
     assert not solved.converged.any()
     assert np.linalg.norm(solved.points - z, axis=1).max() < steps.FARTHEST + steps.LONGEST_MOVE
+
+
+def test_a_point_that_counts_as_solved_is_solved_to_a_ten_thousandth(rng):
+    """In numbers and not by the solver's own constant, which would let it grow."""
+    z = rng.uniform(-4, 4, size=(200, 2)).astype(np.float32)
+    solved = proximal(DoubleWell(), {}, z, NO_LABELS, np.float32(0.3))
+    w = np.asarray(solved.points, np.float64)
+    assert np.linalg.norm(0.3 * (4 * w**3 - 16 * w) + w - z, axis=1).max() < 1.2e-4
+
+
+@dataclass(frozen=True)
+class Valley:
+    """Steep walls and a sharp bottom: Newton's steps, each of which is short enough, jump from wall to wall."""
+
+    def value(self, weights, z, c):
+        return 10 * jnp.sum(jnp.sqrt(1e-4 + z * z))
+
+
+def test_steps_that_go_uphill_are_refused(rng):
+    z = rng.uniform(-3, 3, size=(200, 2)).astype(np.float32)
+    solved = proximal(Valley(), {}, z, NO_LABELS, np.float32(1.0))
+    assert solved.converged.all()
+    w = np.asarray(solved.points, np.float64)
+    # 10 w / √(1e-4 + w²) = z − w: nearly at the bottom, on the side where the point came from.
+    np.testing.assert_allclose(w, 1e-3 * z, atol=2e-4)
+
+
+@dataclass(frozen=True)
+class HighUp:
+    """A bowl whose height drowns what a step gains in it: float32 tells 3000 from 3000.0002, but no closer."""
+
+    def value(self, weights, z, c):
+        return 3000 + 1.5 * jnp.sum(z * z) + jnp.sum(jnp.sin(3 * z))
+
+
+def test_rounding_of_the_height_does_not_stop_a_step(rng):
+    z = rng.normal(size=(200, 3)).astype(np.float32)
+    solved = proximal(HighUp(), {}, z, NO_LABELS, np.float32(1.0))
+    assert solved.converged.all()
+    w = np.asarray(solved.points, np.float64)
+    np.testing.assert_allclose(3 * w + 3 * np.cos(3 * w) + w - z, 0, atol=2e-4)
+
+
+def test_one_iteration_goes_at_most_half_a_spread(rng, monkeypatch):
+    monkeypatch.setattr(steps, "MAX_ITERATIONS", 1)
+    z = rng.normal(size=(200, 2)).astype(np.float32) + 3
+    moved = steps.proximal.__wrapped__(Quadratic(), {}, jnp.asarray(z), jnp.asarray(NO_LABELS), jnp.float32(10.0))
+    distance = np.linalg.norm(moved.points - z, axis=1)
+    np.testing.assert_allclose(distance, 0.5, rtol=1e-4)
+
+
+def test_no_point_is_carried_further_than_five_spreads_and_a_step(rng):
+    z = rng.normal(size=(200, 2)).astype(np.float32) + 3
+    solved = proximal(Abyss(), {}, z, NO_LABELS, np.float32(1.0))
+    distance = np.linalg.norm(solved.points - z, axis=1)
+    assert distance.min() >= 5 and distance.max() < 5.51
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """A bowl whose axes are not those of the coordinates: what one coordinate feels depends on the others."""
+
+    def value(self, weights, z, c):
+        return jnp.sum(z * z) + 1.8 * z[0] * z[1]
+
+
+def test_one_newton_step_solves_a_quadratic_potential_of_any_orientation(rng, monkeypatch):
+    monkeypatch.setattr(steps, "MAX_ITERATIONS", 1)
+    z = rng.uniform(-0.3, 0.3, size=(200, 2)).astype(np.float32)
+    solved = steps.proximal.__wrapped__(Tilted(), {}, jnp.asarray(z), jnp.asarray(NO_LABELS), jnp.float32(0.5))
+    expected = z @ np.linalg.inv(np.eye(2) + 0.5 * np.array([[2, 1.8], [1.8, 2]]))
+    np.testing.assert_allclose(solved.points, expected, atol=1e-5)
+    assert solved.converged.all()

@@ -46,11 +46,13 @@ def test_what_is_stored_in_uns(adata):
     sj.tl.fit_energy(adata, "day", n_pcs=5, whiten=True, **QUICK)
     stored = adata.uns["jko"]
     assert set(stored) == {
-        *("params", "times", "weights", "scaling", "history", "couplings", "diagnostics", "version", "whitening")
+        *("params", "times", "weights", "scaling", "history", "couplings", "diagnostics", "version", "whitening"),
+        "versions",
     }
     np.testing.assert_array_equal(stored["times"], [0, 1, 2, 4, 7])
     assert stored["history"]["loss"].shape == (3,)
-    assert stored["version"] == sj.__version__
+    assert stored["version"] == stored["versions"]["scjko"] == sj.__version__
+    assert stored["versions"]["numpy"] == np.__version__ and {"python", "jax", "POT"} <= set(stored["versions"])
     np.testing.assert_array_equal(
         stored["couplings"]["n_source"], adata.obs["day"].value_counts().sort_index().iloc[:-1]
     )
