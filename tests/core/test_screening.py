@@ -87,22 +87,25 @@ def test_a_product_of_one_interval_is_found_with_what_it_contains(rng):
 
 
 def test_a_sparse_potential_is_recovered_where_not_all_products_fit(rng):
-    """V = ½‖x‖² + x₀² x₅ + x₃ x₈² / 2 in fourteen dimensions, of which a default potential has no cubic products."""
+    """V = ½‖x‖² + x₀² x₅ + x₃ x₈² / 2 in fourteen dimensions, of which a default potential has no cubic products.
+
+    Once they are in, rounding is left, which asks for no more, whatever the unit of time: here velocities are large.
+    """
     x = rng.uniform(-1, 1, size=(400, 14))
     slope = x.copy()
     slope[:, 0] += 2 * x[:, 0] * x[:, 5]
     slope[:, 5] += x[:, 0] ** 2
     slope[:, 3] += x[:, 8] ** 2 / 2
     slope[:, 8] += x[:, 3] * x[:, 8]
-    points, intervals = [x, x - 0.01 * slope], Intervals(np.array([0.0, 0.01]))
+    points, intervals = [x, x - 0.01 * slope], Intervals(np.array([0.0, 1e-5]))
     options = {"scheme": "explicit", "mixing": "constant"}
     fitted = fit(points, couple(points), intervals, settings=ClosedForm(n_centers=0), **options)
     default = linear_potential(x, degree=None, n_centers=0, random_state=0)[0].exponents
     added = fitted.energy.model.exponents[len(default) :]
     cubic = {tuple(2 * (k == i) + (k == j) for k in range(14)) for i, j in ((0, 5), (8, 3))}
-    assert cubic <= set(added) and len(added) <= 6
+    assert set(added) == cubic
     assert fitted.unexplained < 1e-10
-    np.testing.assert_allclose(fitted.energy.gradient(x, 0.0), slope, atol=1e-4)
+    np.testing.assert_allclose(fitted.energy.gradient(x, 0.0), 1000 * slope, atol=0.1)
     # A degree that is asked for is what one gets.
     asked = fit(points, couple(points), intervals, settings=ClosedForm(degree=2, n_centers=0), **options)
     assert asked.energy.model.exponents == exponents(14, 2)

@@ -137,7 +137,7 @@ def _solve(energy: Energy, problem: Problem, rows: Conditions, settings: ClosedF
     most = len(potential.exponents) + MAX_PRODUCTS
     for _ in range(ROUNDS if settings.degree is None and not has_all(problem.n_dims) else 0):
         known = potential.exponents
-        more = missing_products(problem, _residual(found, rows), known, most - len(known))
+        more = missing_products(problem, _residual(found, rows) / energy.speed, known, most - len(known))
         if not more:
             break
         potential = LinearPotential(known + more)
