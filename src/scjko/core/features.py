@@ -30,7 +30,7 @@ def linear_potential(
     Monomials up to ``degree`` and radial basis functions: on a grid over the range of the points in one or two
     dimensions (of fifteen a side, where the paper has ten), and at centres found by k-means beyond, where a grid is
     hopeless. By default the degree is the paper's four, of which in many dimensions only the powers of single
-    coordinates are kept where all would be too many.
+    coordinates are kept where all would be too many; :mod:`scjko.core.screening` finds the products worth adding.
     """
     n_dims = x.shape[1]
     powers = exponents(n_dims, degree) if degree is not None else _default_exponents(n_dims)
@@ -47,6 +47,11 @@ def _default_exponents(n_dims: int) -> tuple[tuple[int, ...], ...]:
     degree = max(k for k in range(1, DEGREE + 1) if k == 1 or comb(n_dims + k, k) <= MAX_MONOMIALS)
     alone = [tuple(k * (i == j) for j in range(n_dims)) for k in range(degree + 1, DEGREE + 1) for i in range(n_dims)]
     return exponents(n_dims, degree) + tuple(alone)
+
+
+def has_all(n_dims: int) -> bool:
+    """Whether a default potential has every monomial up to degree four: in at most eight dimensions."""
+    return comb(n_dims + DEGREE, DEGREE) <= MAX_MONOMIALS
 
 
 def exponents(n_dims: int, degree: int) -> tuple[tuple[int, ...], ...]:

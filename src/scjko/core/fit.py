@@ -15,12 +15,13 @@ from .condition import Conditions, conditions
 from .couplings import Coupling, OperatorCoupling
 from .descent import Training, descend
 from .energies import Energy
-from .features import linear_potential
+from .features import has_all, linear_potential
 from .interactions import feature_forces
 from .intervals import Intervals
 from .linear import BLOCK_ENTRIES, Normal, Solution, accumulate, solve
 from .models import LinearPotential, NeuralPotential, Weights, feature_gradients
 from .problem import STILL, Problem, Scales, make_problem
+from .screening import MAX_PRODUCTS, ROUNDS, missing_products
 
 Array = NDArray[np.float64]
 
@@ -105,7 +106,7 @@ def fit(
         weights, losses = descend(problem, settings, on_progress)
         energy = replace(energy, weights=weights, interaction_model=energy.model if problem.populations else None)
     else:
-        energy, solution = _solve(energy, problem, settings)
+        energy, solution = _solve(energy, problem, rows, settings)
         on_progress(1.0)
     energy = replace(energy, offsets=_offsets(energy, points, point_weights))
     explained, left = _explained(energy, rows)
@@ -118,8 +119,12 @@ def fit(
     return Fit(energy, losses, explained, left, problem, settings, solution)
 
 
-def _solve(energy: Energy, problem: Problem, settings: ClosedForm) -> tuple[Energy, Solution]:
-    """The energy with a linear potential, interaction kernel and β that solve the normal equations."""
+def _solve(energy: Energy, problem: Problem, rows: Conditions, settings: ClosedForm) -> tuple[Energy, Solution]:
+    """The energy with a linear potential, interaction kernel and β that solve the normal equations.
+
+    Where the potential cannot have all products of coordinates, those that the residual asks for are added, and all
+    coefficients are solved anew.
+    """
     features = partial(
         linear_potential, degree=settings.degree, n_centers=settings.n_centers, random_state=settings.random_state
     )
@@ -132,19 +137,41 @@ def _solve(energy: Energy, problem: Problem, settings: ClosedForm) -> tuple[Ener
         kernel, kernel_weights = features(away)
         # A linear kernel pushes all cells alike, as a linear potential does: the two could never be told apart.
         kernel = LinearPotential(tuple(powers for powers in kernel.exponents if sum(powers) > 1))
-    normal = normal_equations(problem, (potential, weights), (kernel, kernel_weights))
-    solution = solve(normal, settings.ridge)
+    solved = partial(_solve_for, energy, problem, weights, (kernel, kernel_weights), settings.ridge)
+    found, solution = solved(potential)
+    most = len(potential.exponents) + MAX_PRODUCTS
+    for _ in range(ROUNDS if settings.degree is None and not has_all(problem.n_dims) else 0):
+        known = potential.exponents
+        more = missing_products(problem, _residual(found, rows) / energy.speed, known, most - len(known))
+        if not more:
+            break
+        potential = LinearPotential(known + more)
+        found, solution = solved(potential)
+    return found, solution
+
+
+def _solve_for(
+    energy: Energy,
+    problem: Problem,
+    weights: Weights,
+    kernel: tuple[LinearPotential | None, Weights],
+    ridge: float | str,
+    potential: LinearPotential,
+) -> tuple[Energy, Solution]:
+    """The energy of a potential and a kernel with these features."""
+    normal = normal_equations(problem, (potential, weights), kernel)
+    solution = solve(normal, ridge)
     if problem.mixtures and solution.theta[-1] < 0:  # β ≥ 0: at the bound the other coefficients are solved anew
-        solution = solve(normal.without(-1 % len(normal.moment)), settings.ridge)
+        solution = solve(normal.without(-1 % len(normal.moment)), ridge)
         solution = replace(solution, theta=np.append(solution.theta, 0.0))
     n_mixed, n_features = problem.labels.shape[1], len(potential.exponents) + len(weights["centers"])
     theta = np.split(solution.theta, [n_mixed * n_features, len(solution.theta) - bool(problem.mixtures)])
     found: Weights = {"potential": {**weights, "theta": theta[0].reshape(n_mixed, n_features).astype(np.float32)}}
-    if kernel is not None:
-        found["interaction"] = {**kernel_weights, "theta": theta[1][None].astype(np.float32)}
+    if kernel[0] is not None:
+        found["interaction"] = {**kernel[1], "theta": theta[1][None].astype(np.float32)}
     if problem.mixtures:
         found["internal"] = {"beta": np.float32(theta[2][0])}
-    return replace(energy, model=potential, weights=found, interaction_model=kernel), solution
+    return replace(energy, model=potential, weights=found, interaction_model=kernel[0]), solution
 
 
 def normal_equations(
@@ -209,12 +236,17 @@ def _population_means(energy: Energy, x: Array, weight: Array, interval: int, en
     return _Means(float(weight @ energy.potential_at(*place)), float(weight @ descent))
 
 
+def _residual(energy: Energy, rows: Conditions) -> Array:
+    """r = ∇J(z) + v̄ of each row."""
+    return rows.velocity - energy.velocity_at(rows.points, rows.interval, rows.end)
+
+
 def _explained(energy: Energy, rows: Conditions) -> tuple[Array, float]:
     """For each interval 1 − ∫‖r‖² / ∫‖v̄‖² over the ends that were fitted, and the fraction left over all of them.
 
     Where cells do not move, ‖r‖ is held against their spread instead.
     """
-    residual = rows.velocity - energy.velocity_at(rows.points, rows.interval, rows.end)
+    residual = _residual(energy, rows)
     n = len(energy.times) - 1
     left = np.bincount(rows.interval, rows.importance * np.sum(residual**2, axis=1), n)
     total = np.bincount(rows.interval, rows.importance * np.sum(rows.velocity**2, axis=1), n)

@@ -144,7 +144,7 @@ def fit_energy(
         Peak of the one-cycle schedule.
     degree
         Highest degree of the monomials of a linear energy; by default four, but of more than 500 only powers of single
-        coordinates.
+        coordinates and the products of two that the data ask for.
     n_centers
         Number of radial basis functions of a linear energy; by default a grid of 15 in one dimension and of 225 in
         two, and up to 300 at centres of clusters beyond.
