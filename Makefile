@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format docs check-docs tutorials clean
+.PHONY: help demo test test-nightly lint format docs check-docs tutorials clean
 
 help:
 	@echo "make demo        fit a simulated differentiation with known truth and draw it, into demo/"
 	@echo "make test        run the tests"
+	@echo "make test-nightly  run the large suites of generated cases and faults (SEED=1 for other cases)"
 	@echo "make lint        check style and types (ruff, mypy)"
 	@echo "make format      put the code into shape"
 	@echo "make docs        build the site into docs/_build/html"
@@ -20,6 +21,11 @@ demo: $(VENV)/base
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest
+
+# Hundreds of generated cases of every property, and the tests that take too long for every change.
+SEED ?= 0
+test-nightly: $(VENV)/dev
+	$(BIN)/python -m pytest -m "nightly or properties" --hypothesis-profile=nightly --hypothesis-seed=$(SEED)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -208,7 +208,7 @@ def fit_energy(
         coordinates = whitening(coordinates)
     times = cell_times(adata, time_key, time_values)
     snapshots = collect(coordinates, times, cell_weights(adata, weight_key))
-    check_snapshots(snapshots, time_key)
+    check_snapshots(snapshots, time_key, terms)
     solved: Sequence[Coupling | OperatorCoupling]
     if couplings is None:
         solved, solvers = couple_snapshots(snapshots, asked, progress, client)

@@ -122,7 +122,7 @@ def validate(
     if weights is not None:  # cells that weigh nothing are not there
         coordinates, times, weights = coordinates[weights > 0], times[weights > 0], weights[weights > 0]
     everything = collect(coordinates, times, weights)
-    check_snapshots(everything, time_key)
+    check_snapshots(everything, time_key, asked["terms"])
     if protocol == "cells":
         folds = leave_out_cells(everything, check_positive("test_size", test_size), n_splits, random_state)
     else:
@@ -136,7 +136,7 @@ def validate(
             collect(x[rows], times[rows], None if weights is None else weights[rows])
             for rows in (fold.train, ~fold.train)
         )
-        check_snapshots(train, time_key)
+        check_snapshots(train, time_key, asked["terms"])
         seeded = {**asked, "random_state": fold.seed}
         couplings, solvers = couple_snapshots(train, seeded, progress=False)
         energy = fit_snapshots(train, couplings, seeded, progress=False).energy
