@@ -150,19 +150,6 @@ _files.write(_files.read(Path({str(folder / "cells.h5ad")!r})), Path({str(out)!r
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
 
-def test_a_write_that_fails_leaves_what_was_there(folder, tmp_path, monkeypatch):
-    adata, out = _files.read(folder / "cells.h5ad"), tmp_path / "fit.h5ad"
-    out.write_text("precious")
-
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(anndata.AnnData, "write_h5ad", full)
-    with pytest.raises(OSError, match="No space left"):
-        _files.write(adata, out)
-    assert out.read_text() == "precious" and [path.name for path in tmp_path.iterdir()] == ["fit.h5ad"]
-
-
 def test_help_explains(capsys):
     for command in ("fit", "validate", "predict"):
         with pytest.raises(SystemExit) as stop:

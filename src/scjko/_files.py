@@ -43,15 +43,21 @@ def check_free(path: Path, force: bool) -> None:
 
 
 def write(adata: AnnData, path: Path) -> None:
-    """Write an AnnData beside its place and put it there when it is whole: a killed process leaves no half file."""
-    beside = path.with_name(f".{path.stem}.part{path.suffix}")
+    """Write an AnnData beside its place and put it there when it is whole: a killed process leaves no half file.
+
+    What was there is kept until then. A folder cannot be replaced by another in one step, so it is put aside for a
+    moment; a process killed in that moment leaves it there, and the next write puts it back.
+    """
+    beside, aside = (path.with_name(f".{path.stem}.{word}{path.suffix}") for word in ("part", "old"))
+    _put_back(aside, path)
     _remove(beside)
     try:
         adata.write_zarr(beside) if path.suffix == ".zarr" else adata.write_h5ad(beside)
-        if path.is_dir():  # a folder cannot be replaced by another in one step
-            shutil.rmtree(path)
+        if path.is_dir() or path.exists() and beside.is_dir():
+            os.replace(path, aside)
         os.replace(beside, path)
     finally:
+        _put_back(aside, path)
         _remove(beside)
 
 
@@ -74,8 +80,16 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "")
 
 
+def _put_back(aside: Path, path: Path) -> None:
+    """What was put aside in its place again, or removed if something stands there now."""
+    if aside.exists() and not path.exists():
+        os.replace(aside, path)
+    else:
+        _remove(aside)
+
+
 def _remove(path: Path) -> None:
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ import numpy as np
 from ._logging import logger, progress_bar
 from ._settings import settings_of
 from ._snapshots import Snapshots
-from ._storage import mixing
+from ._stored import mixing
 from .core.budget import Budget, allot, machine_memory
 from .core.couplings import Coupling, OperatorCoupling, couple, solver
 from .core.fit import Fit, fit

@@ -31,7 +31,13 @@ def check_options(adata: AnnData, asked: Mapping[str, Any], copy: bool) -> None:
     check_option("time_label", asked["time_label"], TIME_LABELS)
     if isinstance(asked["coupling"], Mapping):
         raise TypeError("coupling names a solver; pass ready-made couplings as couplings={(t0, t1): matrix}.")
-    check_option("coupling", asked["coupling"], ("auto", *SOLVERS))
+    if asked["coupling"] != "ready-made":
+        check_option("coupling", asked["coupling"], ("auto", *SOLVERS))
+    elif asked["couplings"] is None:
+        raise ValueError(
+            "coupling='ready-made' is that of a fit which was handed its couplings and does not keep them; pass them "
+            "again as couplings={(t0, t1): matrix}."
+        )
     kinds = [None, True, False] + ["smooth"] * (asked["parametrization"] == "linear")
     check_option("time_varying", asked["time_varying"], kinds)
     check_integer("coupling_batch", asked["coupling_batch"], minimum=2)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from anndata import AnnData, ImplicitModificationWarning
 from ._checks import check_adata, check_name, check_new_key
 from ._keys import Keys
 from ._snapshots import Whitening
+from ._stored import FIELDS, check_stored, mixing
 from ._times import by_text
 from .core.density import Mixture
 from .core.energies import Energy
@@ -21,8 +24,8 @@ from .core.intervals import Intervals
 from .core.models import LinearPotential, NeuralPotential
 from .core.problem import TERMS
 
-#: What ``uns[key]`` of a fit always has.
-FIELDS = ("params", "times", "weights", "scaling", "version")
+#: What decides the numbers of a fit, beside its parameters.
+PACKAGES = ("scjko", "flax", "jax", "jaxlib", "numpy", "optax", "ott-jax", "POT", "scikit-learn", "scipy")
 
 
 def check_free(adata: AnnData, key: str, use_rep: str) -> None:
@@ -93,15 +96,6 @@ def _parts(kind: Any, stored: Mapping[str, Any]) -> list[Any]:
     return [kind(**{n: np.asarray(v) for n, v in stored[str(k)].items()}) for k in range(len(stored))]
 
 
-def mixing(parametrization: str, time_varying: Any) -> str:
-    """How the potential varies in time, as the core calls it."""
-    if isinstance(time_varying, str):
-        return time_varying
-    if not time_varying:
-        return "constant"
-    return "label" if parametrization == "neural" else "interval"
-
-
 def recorded(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of a call as h5ad and zarr take them: no None, no tuples, no keys that are not names."""
     kept = {name: value for name, value in params.items() if value is not None and name != "couplings"}
@@ -113,6 +107,11 @@ def recorded(params: Mapping[str, Any]) -> dict[str, Any]:
         labels, times = zip(*by_text(kept["time_values"]).items(), strict=True)
         kept["time_values"] = {"labels": np.array(labels), "times": np.array(times)}
     return kept
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that a fit is computed with."""
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
 def time_values_from_uns(stored: Mapping[str, Any]) -> dict[str, float] | None:
@@ -130,18 +129,13 @@ def whitening_from_uns(stored: Mapping[str, Any]) -> Whitening | None:
 
 
 def fitted(adata: AnnData, key: str) -> Mapping[str, Any]:
-    """``uns[key]``, if it holds a fit."""
+    """``uns[key]``, if it holds a fit that can be read: every reader comes through here."""
     check_adata(adata)
     check_name("key", key)
     if key not in adata.uns:
         raise KeyError(f"No fitted energy at adata.uns[{key!r}]; run sj.tl.fit_energy(adata, ..., key_added={key!r}).")
     stored = adata.uns[key]
-    missing = [name for name in FIELDS if not isinstance(stored, Mapping) or name not in stored]
-    if missing:
-        raise ValueError(
-            f"adata.uns[{key!r}] is not a fitted energy: it lacks {', '.join(missing)}. Something else was stored "
-            "under that name; fit again with another key_added."
-        )
+    check_stored(stored, key)
     return stored
 
 
@@ -153,20 +147,18 @@ def _copied(tree: Any) -> Any:
     return values if np.issubdtype(values.dtype, np.integer) else values.astype(np.float32)
 
 
-def write_fit(adata: AnnData, keys: Keys, *, obs: Mapping[str, Any], obsm: Mapping[str, Any], uns: Any) -> None:
-    """Write all fields of a fit, or, if anything goes wrong or is interrupted, none."""
-    with _restored_on_error(adata, obs=obs, obsm=obsm, uns=[keys.uns]), warnings.catch_warnings():
+def write_fields(adata: AnnData, **slots: Mapping[str, Any]) -> None:
+    """Write fields into slots such as ``obs`` and ``obsm``, all or, if anything goes wrong or is interrupted, none."""
+    with restored_on_error(adata, **slots), warnings.catch_warnings():
         # A view becomes data of its own when written to, which is what the caller asked for.
         warnings.simplefilter("ignore", ImplicitModificationWarning)
-        for name, column in obs.items():
-            adata.obs[name] = column
-        for name, values in obsm.items():
-            adata.obsm[name] = values
-        adata.uns[keys.uns] = uns
+        for slot, fields in slots.items():
+            for name, values in fields.items():
+                getattr(adata, slot)[name] = values
 
 
 @contextmanager
-def _restored_on_error(adata: AnnData, **names: Iterable[str]) -> Iterator[None]:
+def restored_on_error(adata: AnnData, **names: Iterable[str]) -> Iterator[None]:
     """Put back what stood at these names of each slot if the body fails."""
     before = {slot: dict(getattr(adata, slot)) for slot in names}
     try:

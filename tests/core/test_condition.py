@@ -52,6 +52,12 @@ def test_weights_sum_to_one_for_each_interval_and_end(rng):
             assert rows.weight[(rows.interval == k) & (rows.end == end)].sum() == pytest.approx(1)
 
 
+def test_a_coupling_for_every_interval_is_needed(rng):
+    points = [rng.normal(size=(4, 2)) for _ in range(3)]
+    with pytest.raises(ValueError, match="zip"):
+        conditions(points, [exact(points[0], points[1])], np.ones(2), "both")
+
+
 def test_an_energy_that_explains_the_motion_has_no_loss():
     """Under V = ½ a‖x‖² a cell goes from x to (1 − aΔ) x explicitly, and to x / (1 + aΔ) implicitly."""
     x = np.array([[1.0, 0], [0, 2], [-3, 1]])

@@ -46,11 +46,13 @@ def test_what_is_stored_in_uns(adata):
     sj.tl.fit_energy(adata, "day", n_pcs=5, whiten=True, **QUICK)
     stored = adata.uns["jko"]
     assert set(stored) == {
-        *("params", "times", "weights", "scaling", "history", "couplings", "diagnostics", "version", "whitening")
+        *("params", "times", "weights", "scaling", "history", "couplings", "diagnostics", "version", "whitening"),
+        "versions",
     }
     np.testing.assert_array_equal(stored["times"], [0, 1, 2, 4, 7])
     assert stored["history"]["loss"].shape == (3,)
-    assert stored["version"] == sj.__version__
+    assert stored["version"] == stored["versions"]["scjko"] == sj.__version__
+    assert stored["versions"]["numpy"] == np.__version__ and {"python", "jax", "POT"} <= set(stored["versions"])
     np.testing.assert_array_equal(
         stored["couplings"]["n_source"], adata.obs["day"].value_counts().sort_index().iloc[:-1]
     )
@@ -339,7 +341,9 @@ def test_something_else_than_anndata_is_named(adata):
         sj.tl.fit_energy(adata.obs, "day")
 
 
-@pytest.mark.parametrize("phase", ["representation", "couple_snapshots", "fit_snapshots", "_cell_fields", "write_fit"])
+@pytest.mark.parametrize(
+    "phase", ["representation", "couple_snapshots", "fit_snapshots", "_cell_fields", "write_fields"]
+)
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, MemoryError])
 def test_an_interrupt_in_any_phase_leaves_the_data_as_they_were(adata, monkeypatch, phase, fault):
     sj.tl.fit_energy(adata, "day", **QUICK)
@@ -365,9 +369,9 @@ def test_an_interrupt_while_writing_takes_everything_back(adata, monkeypatch, ag
             yield next(iter(super().items()))
             raise KeyboardInterrupt
 
-    write = _storage.write_fit
+    write = _storage.write_fields
     monkeypatch.setattr(
-        _fit_energy, "write_fit", lambda *args, obsm, **rest: write(*args, obsm=Interrupted(obsm), **rest)
+        _fit_energy, "write_fields", lambda *args, obsm, **rest: write(*args, obsm=Interrupted(obsm), **rest)
     )
     with pytest.raises(KeyboardInterrupt):
         sj.tl.fit_energy(adata, "day", 3, **QUICK)

@@ -109,6 +109,11 @@ def fit(
         on_progress(1.0)
     energy = replace(energy, offsets=_offsets(energy, points, point_weights))
     explained, left = _explained(energy, rows)
+    if not np.isfinite(left):  # the last update, or nearly singular equations, may overflow where the loss did not
+        raise FloatingPointError(
+            "The fitted energy is not a number at every cell: its weights overflowed. Lower learning_rate or, of a "
+            "linear energy, raise ridge; and check the representation for extreme values."
+        )
     losses = np.array([left]) if losses is None else losses
     return Fit(energy, losses, explained, left, problem, settings, solution)
 

@@ -2,5 +2,6 @@
 
 from ._couplings import couplings
 from ._energy import energy
+from ._params import params
 
-__all__ = ["couplings", "energy"]
+__all__ = ["couplings", "energy", "params"]

@@ -24,7 +24,7 @@ from .._snapshots import (
     obs_column,
     representation,
 )
-from .._storage import check_free, energy_to_uns, recorded, write_fit
+from .._storage import check_free, energy_to_uns, recorded, versions, write_fields
 from ..core.couplings import Coupling, OperatorCoupling
 from ..core.descent import Training
 from ..core.energies import Energy
@@ -182,13 +182,15 @@ def fit_energy(
     ``obsm["jko_predicted"]``
         Each cell moved to the next snapshot; those of the last one moved on by the length of the last interval.
     ``uns["jko"]``
-        ``params``, ``times``, ``weights``, ``scaling``, ``history`` (loss per epoch, as a fraction of that of an
-        energy that moves nothing), ``couplings`` (a summary), ``diagnostics``, ``version``, and ``whitening``,
-        ``populations`` and ``mixtures`` where they are needed. The diagnostics are: for each interval the fraction of
-        the squared velocity that the energy explains (``explained``); for each snapshot the number of cells whose
-        prediction was not solved (``unconverged``); for each term beside the potential the share of its force that no
-        potential has, near zero if the data cannot tell the two apart (``identifiability``); ``beta`` and its standard
-        error ``beta_error``; and of a linear fit its ``ridge``, ``condition_number`` and ``degrees_of_freedom``.
+        ``params``, ``times``, ``weights``, ``scaling``, ``history`` (loss per epoch, as a fraction of that of an energy
+        that moves nothing), ``couplings`` (a summary), ``diagnostics``, ``version``, ``versions`` (of the packages it
+        was computed with), and ``whitening``, ``populations`` and ``mixtures`` where they are needed;
+        :func:`scjko.get.params` gives the parameters to repeat the fit. The diagnostics are: for each interval the
+        fraction of the squared velocity that the energy explains (``explained``); for each snapshot the number of cells
+        whose prediction was not solved (``unconverged``); for each term beside the potential the share of its force
+        that no potential has, near zero if the data cannot tell the two apart (``identifiability``); ``beta`` and its
+        standard error ``beta_error``; and of a linear fit its ``ridge``, ``condition_number`` and
+        ``degrees_of_freedom``.
 
     Examples
     --------
@@ -231,12 +233,13 @@ def fit_energy(
         "couplings": {**_summary(solved, snapshots), "solver": np.array(solvers)},
         "diagnostics": {**diagnose(fitted), "unconverged": unconverged},
         "version": version("scjko"),
+        "versions": versions(),
     }
     if whitening is not None:
         uns["whitening"] = {"mean": whitening.mean, "std": whitening.std}
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
-    write_fit(adata, keys, obs=obs, obsm={keys.coordinates: coordinates, **obsm}, uns=uns)
+    write_fields(adata, obs=obs, obsm={keys.coordinates: coordinates, **obsm}, uns={keys.uns: uns})
     return adata if copy else None
 
 

@@ -1,0 +1,83 @@
+"""``get.params``: what is recorded suffices to repeat a fit, to the bit."""
+
+from __future__ import annotations
+
+import anndata
+import pytest
+from helpers import assert_same
+from scipy import sparse
+
+import scjko as sj
+from scjko.core import budget
+from scjko.core.problem import TERMS
+
+QUICK = {"epochs": 2, "progress": False}
+STAGES = {0: "a/b", 1: "b", 2: "c", 4: "d", 7: "e"}
+FITS = {
+    "defaults": ({}, {"coupling": "exact", "use_rep": "X_pca", "n_pcs": 10, "time_varying": True, "epochs": 2}),
+    "network": (
+        {
+            "layers": (8,),
+            "n_pcs": 2,
+            "whiten": True,
+            "scheme": "implicit",
+            "random_state": 7,
+            "terms": TERMS,
+            "epochs": 20,
+        },
+        {"layers": (8,), "whiten": True, "scheme": "implicit", "random_state": 7, "terms": TERMS},
+    ),
+    "linear": (
+        {"parametrization": "linear", "time_varying": "smooth", "degree": 2, "n_centers": 4, "n_pcs": 2},
+        {"parametrization": "linear", "time_varying": "smooth", "degree": 2, "ridge": "auto"},
+    ),
+    "labels": (
+        {"time_key": "stage", "time_values": {name: day for day, name in STAGES.items()}, "coupling": "decomposed"},
+        {"time_values": {name: float(day) for day, name in STAGES.items()}, "coupling": "decomposed"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "expected"), FITS.values(), ids=FITS.keys())
+def test_a_fit_is_repeated_to_the_bit_from_memory_and_from_a_file(adata, tmp_path, options, expected):
+    adata.obs["stage"] = adata.obs["day"].map(STAGES).astype("category")
+    bare = adata.copy()
+    sj.tl.fit_energy(adata, **{"time_key": "day", **QUICK, **options})
+    params = sj.get.params(adata)
+    assert expected.items() <= params.items()
+    adata.write_h5ad(tmp_path / "fit.h5ad")
+    read = sj.get.params(anndata.read_h5ad(tmp_path / "fit.h5ad"))
+    assert read == params
+    assert {name: type(value) for name, value in read.items()} == {n: type(v) for n, v in params.items()}
+    again = sj.tl.fit_energy(bare, **read, progress=False, copy=True)
+    # "auto" is recorded by what it chose.
+    again.uns["jko"]["params"]["coupling"] = adata.uns["jko"]["params"]["coupling"]
+    assert_same(again, adata)
+
+
+def test_another_key_has_its_own(adata):
+    sj.tl.fit_energy(adata, "day", 2, key_added="two", **QUICK)
+    assert sj.get.params(adata, "two")["n_pcs"] == 2 and sj.get.params(adata, "two")["key_added"] == "two"
+    with pytest.raises(KeyError, match="fit_energy"):
+        sj.get.params(adata)
+
+
+def test_couplings_that_were_handed_in_are_asked_for_again(adata):
+    days = sorted(adata.obs["day"].unique())
+    sizes = adata.obs["day"].value_counts()
+    plans = {pair: sparse.random(*sizes[list(pair)], 0.2, random_state=0) for pair in zip(days, days[1:], strict=False)}
+    sj.tl.fit_energy(adata, "day", couplings=plans, **QUICK)
+    params = sj.get.params(adata)
+    assert params["coupling"] == "ready-made"
+    with pytest.raises(ValueError, match=r"pass them again as couplings=\{\(t0, t1\): matrix\}"):
+        sj.tl.fit_energy(adata, **params)
+    assert_same(sj.tl.fit_energy(adata, couplings=plans, **params, progress=False, copy=True), adata)
+
+
+def test_what_auto_chose_by_memory_is_said_unless_it_chose_both(adata, monkeypatch):
+    sj.tl.fit_energy(adata, "day", 2, memory_limit=0.0005, **QUICK)
+    assert set(adata.uns["jko"]["couplings"]["solver"]) == {"exact", "decomposed"}
+    assert sj.get.params(adata)["coupling"] == "auto"
+    monkeypatch.setattr(budget, "LARGEST_EXACT", 0)
+    sj.tl.fit_energy(adata, "day", 2, **QUICK)
+    assert sj.get.params(adata)["coupling"] == "decomposed"
