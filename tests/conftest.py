@@ -19,13 +19,13 @@ matplotlib.use("Agg")
 # optax raises floats to integer powers.)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# Cases of each property: some in `make test`, always the same, and many in `make test-nightly`, others for each SEED.
+# Cases of properties: some in `make test`, always the same, and many in `make test-nightly`, others for each SEED.
 # What takes time is to compile, the first case of a shape, so that no deadline makes sense.
 slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 phases = [Phase.explicit, Phase.generate]  # to shrink takes minutes, and recipes are small as they are
 shared = settings(deadline=None, database=None, suppress_health_check=slow, phases=phases)
-settings.register_profile("test", shared, max_examples=10, derandomize=True)
-settings.register_profile("nightly", shared, max_examples=110)
+settings.register_profile("test", shared, derandomize=True)
+settings.register_profile("nightly", shared)
 settings.load_profile("test")
 
 

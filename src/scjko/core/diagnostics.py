@@ -98,7 +98,9 @@ def _rows_of(problem: Problem, rows: NDArray[np.int64]) -> Problem:
 
 
 def _beta_error(parts: Sequence[Normal], n_potential: int) -> float:
-    """The standard error of β in the units of the fit: a jackknife over intervals, infinite if there is but one.
+    """The standard error of β in the units of the fit: a jackknife over intervals, infinite if it cannot be told.
+
+    With one interval it cannot, nor if a potential imitates all of the score.
 
     Cells of one interval share the errors of its coupling, so that they are no independent observations; intervals are,
     almost.
@@ -116,6 +118,8 @@ def _beta_error(parts: Sequence[Normal], n_potential: int) -> float:
         imitated = solve(steady, np.column_stack([mine, moment[:n_potential]]), assume_a="pos")
         # One half's score as the instrument of the other's: their errors are independent.
         along = gram[-1, -2] - mine[:, 1] @ imitated[:, 0]
+        if abs(along) <= 1e-12 * gram[-1, -1]:  # all of it, or there is no score: cells in one place
+            return float("inf")
         estimates.append(-(moment[-1] - mine[:, 1] @ imitated[:, 2]) / along)
     spread = np.sum((np.array(estimates) - np.mean(estimates)) ** 2)
     return float(np.sqrt((len(parts) - 1) / len(parts) * spread))

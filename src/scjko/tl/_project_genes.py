@@ -13,7 +13,7 @@ from .._fitted import FittedCells, fitted_cells
 from .._keys import PCA
 from .._logging import logger
 from .._snapshots import representation
-from .._storage import whitening_from_uns
+from .._storage import whitening_from_uns, write_fields
 
 
 def project_genes(
@@ -95,9 +95,9 @@ def project_genes(
         adata = adata.copy()
     layers = {cells.keys.velocity: found["velocity"], cells.keys.predicted: found["predicted"]}
     for name, values in layers.items():
-        layer = np.full(adata.shape, np.nan, dtype=velocity.dtype)
-        layer[:, columns] = values
-        adata.layers[name] = layer
+        layers[name] = np.full(adata.shape, np.nan, dtype=velocity.dtype)
+        layers[name][:, columns] = values
+    write_fields(adata, layers=layers)
     return adata if copy else None
 
 

@@ -6,6 +6,7 @@ from anndata import AnnData
 from .._checks import check_bool, check_integer
 from .._fitted import fitted_cells
 from .._snapshots import representation
+from .._storage import write_fields
 from ..core.transitions import chain
 
 
@@ -57,5 +58,5 @@ def transition_matrix(adata: AnnData, n_neighbors: int = 30, *, key: str = "jko"
     matrix = chain(moved, cells.coordinates.astype(np.float64), snapshot, following, n_neighbors)
     if copy:
         adata = adata.copy()
-    adata.obsp[cells.keys.transition] = matrix
+    write_fields(adata, obsp={cells.keys.transition: matrix})
     return adata if copy else None

@@ -14,6 +14,7 @@ from .._folds import Fold, Row, cells_rows, leave_out_cells, leave_out_times, ti
 from .._logging import logger, progress_bar
 from .._settings import check_options
 from .._snapshots import Snapshots, Whitening, cell_times, cell_weights, check_snapshots, collect, representation
+from .._storage import write_fields
 from .._verdict import verdict
 from ..core.budget import LARGEST_EXACT
 from ..core.couplings import Coupling, couple
@@ -148,7 +149,7 @@ def validate(
         frame = pd.DataFrame([row for rows in side_by_side(run, folds, bar.update, client=client) for row in rows])
     frame.attrs["verdict"], beaten = verdict(frame)
     (logger.info if beaten else logger.warning)("%s", frame.attrs["verdict"])
-    adata.uns[key_added] = frame.copy()
+    write_fields(adata, uns={key_added: frame.copy()})
     return frame
 
 

@@ -7,7 +7,7 @@ from scipy import sparse
 from .._checks import check_adata
 from .._keys import Keys
 from .._snapshots import embedding, representation
-from .._storage import fitted
+from .._storage import fitted, write_fields
 from ..core.embedding import project
 
 
@@ -60,7 +60,7 @@ def velocity_embedding(
     projected = project(velocity.astype(np.float64), x.astype(np.float64), embedded.astype(np.float64), graph)
     if copy:
         adata = adata.copy()
-    adata.obsm[keys.velocity_on(basis)] = projected
+    write_fields(adata, obsm={keys.velocity_on(basis): projected})
     return adata if copy else None
 
 
