@@ -115,7 +115,7 @@ def test_linear_fits_and_what_follows(course, data):
 
 
 @cases(8, 50)
-@given(course=courses(smallest=3), data=st.data())
+@given(course=courses(smallest=3, most_dims=17), data=st.data())
 def test_fits_of_all_terms_and_what_follows(course, data):
     with case():
         terms = ["potential", *data.draw(st.sampled_from([["interaction"], ["internal"], ["internal", "interaction"]]))]

@@ -174,9 +174,13 @@ def test_the_weight_of_a_cell_in_parts():
         close(split[:n].obs["jko_potential"], whole.obs["jko_potential"])
 
 
-@FITS
+@pytest.mark.parametrize(
+    "options",
+    [NEURAL, LINEAR, {**LINEAR, "whiten": True}, {**LINEAR, "terms": ["potential", "interaction"], "n_centers": 4}],
+    ids=["neural", "linear", "whitened", "interaction"],
+)
 def test_a_cell_without_weight_is_not_there(options):
-    """Wherever it stands: to the bit, but for the constant of the potential, a sum over cells."""
+    """Wherever it stands. The forces to the bit; the constant of the potential is a sum over cells."""
     n = N_TIMES * N_CELLS
     weight = np.tile([1.0, 2.0, 1.0, 4.0], n // 4)
     one = fit(grown(course(), np.arange(n), weight), options, weight_key="weight")

@@ -57,6 +57,7 @@ def fit_mixture(x: Array, weight: Array, n_components: int, random_state: int) -
     At most ``n_components``, and fewer for small snapshots. More than needed would be harmful: each adds noise to the
     score, and noise in the score draws the estimate of β to zero.
     """
+    x, weight = x[weight > 0], weight[weight > 0]
     n, d = x.shape
     # A full covariance in d dimensions wants a few times d cells.
     n_components = max(1, min(n_components, n // (5 * (d + 1))))

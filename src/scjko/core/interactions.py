@@ -40,7 +40,8 @@ class Population(NamedTuple):
 
 
 def population(points: Array, weight: Array, random_state: int, size: int = MAX_POPULATION) -> Population:
-    """The snapshot itself if it is small, otherwise a random subsample of ``size`` of its cells."""
+    """The cells of any weight if they are few, otherwise a random subsample of ``size`` of them."""
+    points, weight = points[weight > 0], weight[weight > 0]
     if len(points) > size:
         chosen = np.sort(np.random.default_rng(random_state).choice(len(points), size, replace=False))
         points, weight = points[chosen], weight[chosen]
