@@ -112,7 +112,7 @@ def test_fits_of_different_sizes_share_few_programs(rng):
     for n, epochs in ((5, 2), (12, 3), (30, 4), (60, 5), (90, 10), (150, 6)):
         points = [rng.normal(size=(n, 4)), rng.normal(size=(n, 4))]
         fit(points, couple(points), Intervals(np.arange(2.0)), settings=Training(epochs=epochs, layers=(4,)))
-    assert descent._run_piece._cache_size() - compiled == 2  # one for 32 rows and fewer, one for all others
+    assert descent._run_piece._cache_size() - compiled == 3  # for 32 rows and fewer, for 128, and for all others
 
 
 def test_filling_up_changes_nothing(rng, monkeypatch):

@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 PIECE = 512
 #: Rows of a small problem are filled up to these numbers; beyond, batches are rounded (:func:`n_batches`).
 ROWS = (1024, 16384)
-#: A problem of one batch fills it up to these numbers.
-WIDTHS = (32, 250)
+#: A small problem, of one batch, is filled up to these numbers. One for all would save programs, but slow training.
+WIDTHS = (32, 128)
 
 
 class Updates(NamedTuple):
