@@ -9,27 +9,34 @@ NEWEST_PYTHON ?= $(call first_python,3.11,python3.13 $(wildcard $(HOME)/.pyenv/v
 first_python = $(shell for p in $(2); do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(1)".split("."))))' 2>/dev/null && echo "$$p" && break; done)
 
-.PHONY: help demo test test-interop test-lowest test-newest test-wheel lint format docs check-docs tutorials clean
+.PHONY: help demo test test-nightly test-interop test-lowest test-newest test-wheel lint format docs check-docs tutorials clean
 
 help:
-	@echo "make demo        fit a simulated differentiation with known truth and draw it, into demo/"
-	@echo "make test        run the tests"
+	@echo "make demo          fit a simulated differentiation with known truth and draw it, into demo/"
+	@echo "make test          run the tests"
+	@echo "make test-nightly  run the large suites of generated cases and faults (SEED=1 for other cases)"
 	@echo "make test-interop  test with the real CellRank, scVelo and moscot, on Python 3.12 or later"
 	@echo "make test-lowest   test with the lowest versions of what scjko needs"
 	@echo "make test-newest   test with the newest versions, on the newest Python there is"
 	@echo "make test-wheel    build the wheel and use it from an environment of its own"
-	@echo "make lint        check style and types (ruff, mypy)"
-	@echo "make format      put the code into shape"
-	@echo "make docs        build the site into docs/_build/html"
-	@echo "make check-docs  build it and open every page in Chromium, which has to be installed"
-	@echo "make tutorials   execute the tutorials from clean kernels and keep their outputs"
-	@echo "make clean       remove the environment and what was made"
+	@echo "make lint          check style and types (ruff, mypy)"
+	@echo "make format        put the code into shape"
+	@echo "make docs          build the site into docs/_build/html"
+	@echo "make check-docs    build it and open every page in Chromium, which has to be installed"
+	@echo "make tutorials     execute the tutorials from clean kernels and keep their outputs"
+	@echo "make clean         remove the environment and what was made"
 
 demo: $(VENV)/base
 	$(BIN)/scjko demo --output demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest
+
+# Hundreds of generated cases, and the tests that take too long for every change. Cases are of so many shapes that
+# programs are compiled longer than they run: less so without optimisation.
+SEED ?= 0
+test-nightly: $(VENV)/dev
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -m "nightly or properties" --hypothesis-profile=nightly --hypothesis-seed=$(SEED)
 
 test-interop:
 	@test -n "$(INTEROP_PYTHON)" || { echo "CellRank and moscot need Python 3.12 or later, and there is none: make INTEROP_PYTHON=..."; exit 1; }

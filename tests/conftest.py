@@ -8,7 +8,9 @@ import matplotlib
 import numpy as np
 import pytest
 from anndata import AnnData
+from generated import CASES
 from helpers import simulate
+from hypothesis import HealthCheck, Phase, settings
 
 import scjko as sj
 
@@ -16,6 +18,28 @@ matplotlib.use("Agg")
 # Arrays of mixed rank are where numeric code goes wrong silently: in tests they are errors. (Mixed types cannot be:
 # optax raises floats to integer powers.)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Cases of properties: some in `make test`, always the same, and many in `make test-nightly`, others for each SEED.
+# What takes time is to compile, the first case of a shape, so that no deadline makes sense.
+slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
+phases = [Phase.explicit, Phase.generate]  # to shrink takes minutes, and recipes are small as they are
+shared = settings(deadline=None, database=None, suppress_health_check=slow, phases=phases)
+settings.register_profile("test", shared, derandomize=True)
+settings.register_profile("nightly", shared)
+settings.load_profile("test")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how many cases were generated, and of the tests of a nightly run how many there were."""
+    told = []
+    if CASES["tried"]:
+        told.append(f"generated cases: {CASES['tried']} tried, {CASES['failed']} failed")
+    ran = {kind: terminalreporter.getreports(kind) for kind in ("passed", "failed", "error")}
+    night = {kind: sum("nightly" in report.keywords for report in reports) for kind, reports in ran.items()}
+    if any(night.values()):
+        told.append(f"nightly tests: {sum(night.values())} tried, {night['failed'] + night['error']} failed")
+    for line in told:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,8 +73,8 @@ def collect(
     )
 
 
-def check_snapshots(snapshots: Snapshots, time_key: str) -> None:
-    """Raise unless there are two snapshots or more, of two cells or more."""
+def check_snapshots(snapshots: Snapshots, time_key: str, terms: Sequence[str]) -> None:
+    """Raise unless there are two snapshots or more, of as many cells or more as these terms of an energy need."""
     if len(snapshots.times) < 2:
         raise ValueError(
             f"obs[{time_key!r}] holds one time point ({snapshots.times[0]:g}); an energy is learned from how cells "
@@ -94,8 +94,14 @@ def check_snapshots(snapshots: Snapshots, time_key: str) -> None:
             "told apart; round the column."
         )
     for time, weights in zip(snapshots.times, snapshots.weights, strict=True):
-        if np.sum(weights > 0) < 2:
+        n_cells = np.sum(weights > 0)
+        if n_cells < 2:
             raise ValueError(f"Time point {time:g} of obs[{time_key!r}] has fewer than two cells of any weight.")
+        if n_cells < 4 and "internal" in terms:
+            raise ValueError(
+                f"Time point {time:g} of obs[{time_key!r}] has {n_cells} cells of any weight; the density that an "
+                "internal energy needs takes at least four. Drop that time point, or the term 'internal'."
+            )
 
 
 def cell_weights(adata: AnnData, weight_key: str | None) -> NDArray[np.float64] | None:

@@ -64,3 +64,18 @@ def test_weights_count(rng):
     x = np.concatenate([rng.normal(size=(500, 1)) - 5, rng.normal(size=(500, 1)) + 5])
     weight = np.repeat([0.0, 1.0], 500)
     assert fit_mixture(x, weight, 1, 0).means[0, 0] == pytest.approx(5, abs=0.2)
+
+
+def test_copies_of_few_cells_make_no_more_gaussians_than_places(rng):
+    """More would be a warning of scikit-learn's for every one of them."""
+    places = rng.normal(size=(2, 2))
+    mixture = fit_mixture(places[rng.integers(0, 2, 200)], np.full(200, 1 / 200), 10, 0)
+    assert len(mixture.log_weights) <= 2
+    assert np.isfinite(mixture.score(rng.normal(size=(5, 2)))).all()
+
+
+def test_cells_without_weight_are_not_in_a_density(rng):
+    x = rng.normal(size=(60, 2))
+    with_far = fit_mixture(np.vstack([x, [[1e6, 1e6]]]), np.append(np.full(60, 1 / 60), 0.0), 3, 0)
+    alone = fit_mixture(x, np.full(60, 1 / 60), 3, 0)
+    np.testing.assert_array_equal(with_far.means, alone.means)

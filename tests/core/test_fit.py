@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from scjko.core import descent
+from scjko.core import descent, schedule
 from scjko.core.couplings import couple
-from scjko.core.descent import Training, n_batches
+from scjko.core.descent import Training
 from scjko.core.fit import fit
 from scjko.core.intervals import Intervals
 from scjko.core.metrics import emd
+from scjko.core.schedule import n_batches
 
 CURVATURE = 0.4
 
@@ -98,9 +101,34 @@ def test_a_second_fit_of_the_same_shape_is_not_compiled_again(rng):
     options = {"scheme": "both", "mixing": "label"}
     couplings = couple(points)
     fit(points, couplings, intervals, settings=Training(epochs=10), **options)
-    compiled = descent._run_epochs._cache_size()
+    compiled = descent._run_piece._cache_size()
     fit(again, couple(again), intervals, settings=Training(epochs=10, learning_rate=1e-3), **options)
-    assert descent._run_epochs._cache_size() == compiled
+    assert descent._run_piece._cache_size() == compiled
+
+
+def test_fits_of_different_sizes_share_few_programs(rng):
+    """What users wait for on small data is compilation, and so do tests of many shapes."""
+    compiled = descent._run_piece._cache_size()
+    for n, epochs in ((5, 2), (12, 3), (30, 4), (60, 5), (90, 10), (150, 6)):
+        points = [rng.normal(size=(n, 4)), rng.normal(size=(n, 4))]
+        fit(points, couple(points), Intervals(np.arange(2.0)), settings=Training(epochs=epochs, layers=(4,)))
+    assert descent._run_piece._cache_size() - compiled == 3  # for 32 rows and fewer, for 128, and for all others
+
+
+def test_filling_up_changes_nothing(rng, monkeypatch):
+    points = [rng.normal(size=(20, 3)) + k for k in range(3)]
+
+    def fitted() -> Any:
+        return fit(points, couple(points), Intervals(np.arange(3.0)), settings=Training(epochs=40, layers=(4,)))
+
+    filled = fitted()
+    for name, sizes in (("ROWS", ()), ("WIDTHS", ()), ("PIECE", 1)):
+        monkeypatch.setattr(schedule, name, sizes)
+    monkeypatch.setattr(descent, "ROWS", ())
+    bare = fitted()
+    np.testing.assert_allclose(bare.losses, filled.losses, rtol=1e-4)
+    moved = [fit.energy.step(points[0], 0, 1) for fit in (filled, bare)]
+    np.testing.assert_allclose(*moved, atol=1e-4)  # sums over other numbers of rows may round otherwise
 
 
 def test_a_diverging_fit_is_an_error_that_names_the_setting(rng):

@@ -318,3 +318,28 @@ def test_a_diverging_fit_writes_nothing(adata):
     with pytest.raises(FloatingPointError, match="learning_rate"):
         sj.tl.fit_energy(adata, "day", learning_rate=1e30, epochs=5, progress=False)
     assert_same(adata, before)
+
+
+LINEAR = {"parametrization": "linear", "degree": 1, "n_centers": 0, "progress": False}
+
+
+def test_the_smallest_snapshots_an_internal_energy_takes(rng):
+    """Of four cells both halves have two, which a density takes; of three they would not."""
+    terms = ("potential", "internal")
+    few = time_course([rng.normal(size=(n, 2)) for n in (3, 4, 5)], [0, 1, 2])
+    before = few.copy()
+    with pytest.raises(ValueError, match="Time point 0 .* has 3 cells .* at least four"):
+        sj.tl.fit_energy(few, "time", use_rep="X", terms=terms, **LINEAR)
+    assert_same(few, before)
+    for seed in range(5):  # chance alone would leave a half of them without cells
+        enough = time_course([np.random.default_rng(seed).normal(size=(4, 2)) for _ in range(3)], [0, 1, 2])
+        sj.tl.fit_energy(enough, "time", use_rep="X", terms=terms, **LINEAR)
+        assert np.isfinite(enough.obsm["jko_velocity"]).all()
+
+
+def test_without_a_score_nothing_is_known_of_beta():
+    """All cells in one place: the error of β is infinite, not a division by zero."""
+    adata = time_course([np.ones((6, 2))] * 3, [0, 1, 2])
+    sj.tl.fit_energy(adata, "time", use_rep="X", terms=("potential", "internal"), **LINEAR)
+    assert adata.uns["jko"]["diagnostics"]["beta_error"] == np.inf
+    assert np.isfinite(adata.obsm["jko_predicted"]).all()

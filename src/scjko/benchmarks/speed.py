@@ -25,6 +25,7 @@ from ..core import descent, models
 from ..core.condition import loss
 from ..core.metrics import emd
 from ..core.models import NeuralPotential
+from ..core.schedule import plan
 from ..datasets import simulated
 from ._grid import run_grid, write
 
@@ -198,9 +199,7 @@ def throughput(n_updates: int = 2000, batch_size: int = 250) -> float:
 
     def ours() -> None:
         state = descent._start(model, (), N_DIMS, 2, key)
-        shuffled = descent.shuffled_batches(key, epochs, n_rows, batch_size)
-        arguments = model, batch_size, None, state, rows, None, key, epochs, rates, shuffled
-        jax.block_until_ready(descent._run_epochs(*arguments))
+        descent.run(model, None, state, rows, None, key, batch_size, plan(key, epochs, rates, batch_size))
 
     def bare() -> None:
         weights = descent._start(model, (), N_DIMS, 2, key)[0]["potential"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,16 @@ from numpy.typing import NDArray
 #: Rows are evaluated in blocks padded to one of these sizes: memory is bounded whatever the number of cells, and few
 #: programs are compiled.
 BLOCKS = (64, 512, 4096)
+
+
+def room(n_rows: int, sizes: Sequence[int]) -> int:
+    """The first of ``sizes`` that has room for as many rows, or just as many if none has."""
+    return next((size for size in sizes if size >= n_rows), n_rows)
+
+
+def filled(array: NDArray[Any], n_rows: int) -> NDArray[Any]:
+    """``array`` with rows of zeros behind, ``n_rows`` in all."""
+    return np.pad(array, [(0, n_rows - len(array))] + [(0, 0)] * (array.ndim - 1))
 
 
 def in_blocks(
@@ -25,7 +35,6 @@ def in_blocks(
     for start in range(0, max(len(arrays[0]), 1), sizes[-1]):
         block = [array[start : start + sizes[-1]] for array in arrays]
         rows = len(block[0])
-        padded = next(size for size in sizes if size >= rows)
-        results = function(*(np.pad(values, ((0, padded - rows), (0, 0))) for values in block))
+        results = function(*(filled(values, room(rows, sizes)) for values in block))
         parts.append([np.asarray(result, dtype=np.float64)[:rows] for result in results])
     return [np.concatenate(columns) for columns in zip(*parts, strict=True)]

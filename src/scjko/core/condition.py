@@ -97,5 +97,6 @@ def conditions(
 
 
 def _rows(interval: int, end: float, gap: float, z: Array, velocity: Array, weight: Array) -> Conditions:
-    n = len(z)
-    return Conditions(z, velocity, weight, np.full(n, interval), np.full(n, end), np.full(n, gap))
+    there = weight > 0  # nothing is asked of cells that weigh nothing
+    n = np.count_nonzero(there)
+    return Conditions(z[there], velocity[there], weight[there], np.full(n, interval), np.full(n, end), np.full(n, gap))

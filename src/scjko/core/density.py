@@ -57,16 +57,19 @@ def fit_mixture(x: Array, weight: Array, n_components: int, random_state: int) -
     At most ``n_components``, and fewer for small snapshots. More than needed would be harmful: each adds noise to the
     score, and noise in the score draws the estimate of β to zero.
     """
+    x, weight = x[weight > 0], weight[weight > 0]
     n, d = x.shape
     # A full covariance in d dimensions wants a few times d cells.
     n_components = max(1, min(n_components, n // (5 * (d + 1))))
     if np.ptp(weight) > 1e-12 * weight.max():  # scikit-learn's mixtures know no weights: cells are drawn by them
         x = x[np.random.default_rng(random_state).choice(n, size=2 * n, p=weight / weight.sum())]
+    # Copies of one cell cannot be told apart: there are no more Gaussians than places.
+    n_components = min(n_components, len(np.unique(np.round(x, 6), axis=0)))
     floor = 1e-6 * max(float(np.mean(np.var(x, axis=0))), 1e-3)
     # Threads gain nothing on matrices this small, and on a busy machine they wait for each other: 6 s in place of 0.2.
     with threadpool_limits(1):
         candidates = [
-            GaussianMixture(k, reg_covar=floor, random_state=random_state).fit(x)
+            GaussianMixture(k, reg_covar=floor, max_iter=1000, random_state=random_state).fit(x)
             for k in sorted({1, 2, 3, 5, n_components})
             if k <= n_components
         ]

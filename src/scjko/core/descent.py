@@ -1,4 +1,4 @@
-"""Gradient descent on the first-order condition, whole epochs as one compiled program."""
+"""Gradient descent on the first-order condition, hundreds of updates at a time as one compiled program."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from . import models
+from .blocks import filled, room
 from .condition import loss
-from .interactions import NO_LABEL
+from .interactions import NO_LABEL, POPULATIONS
 from .models import NeuralPotential, Weights
 from .problem import Problem
+from .schedule import ROWS, Updates, learning_rates, n_batches, plan, update_key
 
 Array = NDArray[np.float64]
 
@@ -90,26 +92,24 @@ def descend(
     """
     assert training.epochs is not None
     model, mesh = NeuralPotential(training.layers), device_mesh(training.n_devices)
-    n_rows = len(problem.z)
-    batches = n_batches(n_rows, training.batch_size)
-    rows, others = _rows(problem, batches * training.batch_size), _others(problem)
+    batches = n_batches(len(problem.z), training.batch_size)
+    n_padded = batches * training.batch_size
+    rows, others = _rows(problem, room(n_padded, ROWS)), _others(problem)
     key = np.uint32(training.random_state % 2**32)
     terms = ("interaction",) * bool(problem.populations) + ("internal",) * bool(problem.mixtures)
     state = _start(model, terms, problem.n_dims, problem.labels.shape[1], key)
     if mesh is not None:  # every device has all the data, and takes its share of each batch
         rows, others, state = jax.device_put((rows, others, state), NamedSharding(mesh, PartitionSpec()))
     epochs = np.arange(training.epochs, dtype=np.uint32)
-    rates = _learning_rates(training.learning_rate, training.epochs * batches).reshape(training.epochs, batches)
+    rates = learning_rates(training.learning_rate, training.epochs * batches).reshape(training.epochs, batches)
     chunk = _largest_divisor(training.epochs, max(1, training.epochs // 10))
     losses: list[Array] = []
     for start in range(0, training.epochs, chunk):
         now = slice(start, start + chunk)
-        shuffled = shuffled_batches(key, epochs[now], batches * training.batch_size, training.batch_size)
-        state, values = _run_epochs(
-            model, training.batch_size, mesh, state, rows, others, key, epochs[now], rates[now], shuffled
-        )
-        padding = batches * training.batch_size / n_rows
-        losses.append(np.asarray(values, dtype=np.float64) * padding / problem.n_dims)
+        updates = plan(key, epochs[now], rates[now], training.batch_size)
+        state, values = run(model, mesh, state, rows, others, key, training.batch_size, updates)
+        means = values.reshape(chunk, batches).mean(axis=1)
+        losses.append(means * (n_padded / len(problem.z)) / problem.n_dims)
         _check(losses, state[0], training, last=start + chunk == training.epochs)
         on_progress(chunk / training.epochs)
     return jax.tree.map(np.asarray, state[0]), np.concatenate(losses)
@@ -122,13 +122,6 @@ def device_mesh(n_devices: int | None) -> Mesh | None:
         raise ValueError(f"n_devices={n_devices}, but JAX has {len(there)} ({there[0].platform}); ask for fewer.")
     chosen = there[:n_devices]
     return None if len(chosen) == 1 else Mesh(np.array(chosen), ("cells",))
-
-
-def n_batches(n_rows: int, batch_size: int) -> int:
-    """Batches in an epoch, rounded up to few different numbers so that few programs are compiled."""
-    batches = -(-n_rows // batch_size)
-    grain = 1 << max(0, batches.bit_length() - 4)  # at most an eighth of an epoch is padding
-    return -(-batches // grain) * grain
 
 
 def _check(losses: list[Array], weights: Weights, training: Training, last: bool) -> None:
@@ -145,22 +138,31 @@ def _check(losses: list[Array], weights: Weights, training: Training, last: bool
 
 
 def _rows(problem: Problem, n_padded: int) -> _Rows:
-    arrays = (problem.z, problem.labels, problem.velocity, problem.weight, problem.snapshot, problem.score)
-    missing = n_padded - len(problem.z)
-    padded = [np.pad(a, [(0, missing)] + [(0, 0)] * (a.ndim - 1)) for a in arrays]
-    kinds = [np.int32 if a.dtype == np.int64 else np.float32 for a in padded]
-    return _Rows(*(jnp.asarray(a, dtype=kind) for a, kind in zip(padded, kinds, strict=True)))
+    arrays: tuple[NDArray[Any], ...] = (
+        problem.z,
+        problem.labels,
+        problem.velocity,
+        problem.weight,
+        problem.snapshot,
+        problem.score,
+    )
+    return _Rows(*(_on_device(filled(array, n_padded)) for array in arrays))
+
+
+def _on_device(array: NDArray[Any]) -> jax.Array:
+    """``array`` on the device in 32 bits; not by :func:`jax.numpy.asarray`, which compiles a program for each shape."""
+    return jax.device_put(array.astype(np.int32 if array.dtype == np.int64 else np.float32))
 
 
 def _others(problem: Problem) -> _Others | None:
     if not problem.populations:
         return None
     sizes = np.array([len(p.weight) for p in problem.populations])
-    points = np.zeros((len(sizes), sizes.max(), problem.n_dims), np.float32)
-    weight = np.zeros((len(sizes), sizes.max()), np.float32)
+    most = room(int(sizes.max()), POPULATIONS)
+    points, weight = np.zeros((len(sizes), most, problem.n_dims), np.float32), np.zeros((len(sizes), most), np.float32)
     for k, (population, size) in enumerate(zip(problem.populations, sizes, strict=True)):
         points[k, :size], weight[k, :size] = population.points, population.weight * size
-    return _Others(jnp.asarray(points), jnp.asarray(weight), jnp.asarray(sizes, dtype=jnp.int32))
+    return _Others(_on_device(points), _on_device(weight), _on_device(sizes))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3))
@@ -184,12 +186,12 @@ def _slope(model: NeuralPotential, weights: Weights, rows: _Rows) -> jax.Array:
 
 
 def _felt(
-    model: NeuralPotential, weights: Weights, rows: _Rows, others: _Others, key: jax.Array, batch_size: int
+    model: NeuralPotential, weights: Weights, rows: _Rows, others: _Others, key: jax.Array, width: int
 ) -> jax.Array:
     """∫ ∇U(z − z') dμ(z') at each row, estimated from a few random cells of its snapshot."""
     size = others.size[rows.snapshot][:, None]
     # As many numbers as without padding, so that they do not depend on the number of devices.
-    uniform = _padded(jax.random.uniform(key, (batch_size, PARTNERS)), len(rows.z) - batch_size)
+    uniform = _padded(jax.random.uniform(key, (width, PARTNERS)), len(rows.z) - width)
     met = jnp.minimum((uniform * size).astype(jnp.int32), size - 1)
     snapshot = jnp.broadcast_to(rows.snapshot[:, None], met.shape)
     away = rows.z[:, None, :] - others.points[snapshot, met]
@@ -210,81 +212,57 @@ def _padded(array: jax.Array, missing: int) -> jax.Array:
     return jnp.pad(array, [(0, missing)] + [(0, 0)] * (array.ndim - 1))
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
-def _run_epochs(
+def run(
     model: NeuralPotential,
+    mesh: Mesh | None,
+    state: Any,
+    rows: _Rows,
+    others: _Others | None,
+    seed: np.uint32,
     batch_size: int,
+    updates: Updates,
+) -> tuple[Any, Array]:
+    """The state after these updates, and the loss before each of them."""
+    share, values = np.float32(1 / batch_size), []
+    for n_made, piece in updates.pieces():
+        state, losses = _run_piece(model, mesh, state, rows, others, seed, share, np.int32(n_made), piece)
+        values.append(np.asarray(losses, dtype=np.float64)[:n_made])
+    return state, np.concatenate(values)
+
+
+@partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
+def _run_piece(
+    model: NeuralPotential,
     mesh: Mesh | None,
     state: Any,
     everything: _Rows,
     others: _Others | None,
     seed: jax.Array,
-    epochs: jax.Array,
-    rates: jax.Array,
-    shuffled: jax.Array,
+    share: jax.Array,
+    n_made: jax.Array,
+    updates: Updates,
 ) -> tuple[Any, jax.Array]:
-    """These epochs of gradient descent, every batch of them, as one compiled program."""
+    """The first ``n_made`` updates as one compiled program."""
 
     def batch_loss(weights: Weights, rows: _Rows, key: jax.Array) -> jax.Array:
-        slope = _slope(model, weights, rows)
+        slope, width = _slope(model, weights, rows), updates.rows.shape[1]
         if others is None:
-            return loss(slope, rows.velocity, rows.weight) / batch_size
-        one, two = (slope + _felt(model, weights, rows, others, k, batch_size) for k in jax.random.split(key))
-        return loss(one, rows.velocity, rows.weight, two) / batch_size
+            return loss(slope, rows.velocity, rows.weight) * share
+        one, two = (slope + _felt(model, weights, rows, others, k, width) for k in jax.random.split(key))
+        return loss(one, rows.velocity, rows.weight, two) * share
 
-    def update(state: Any, batch: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[Any, jax.Array]:
-        chosen, rate, key = batch
-        weights, memory = state
+    def update(i: jax.Array, carried: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        (weights, memory), values = carried
+        epoch, number, chosen, rate = (array[i] for array in updates)
         rows = _shared(_Rows(*(array[chosen] for array in everything)), mesh)
-        value, slope = jax.value_and_grad(batch_loss)(weights, rows, key)
+        value, slope = jax.value_and_grad(batch_loss)(weights, rows, update_key(seed, epoch, number))
         direction, memory = _optimizer.update(slope, memory)
         weights = jax.tree.map(lambda w, d: w - rate * d, weights, direction)
         if "internal" in weights:
             weights["internal"] = {"beta": jnp.maximum(weights["internal"]["beta"], 0.0)}
-        return (weights, memory), value
+        return (weights, memory), values.at[i].set(value)
 
-    def epoch(state: Any, at: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[Any, jax.Array]:
-        number, rates, shuffled = at
-        key, _ = jax.random.split(jax.random.fold_in(jax.random.key(seed), number))
-        state, values = jax.lax.scan(update, state, (shuffled, rates, jax.random.split(key, len(rates))))
-        return state, jnp.mean(values)
-
-    return jax.lax.scan(epoch, state, (epochs, rates, shuffled))
-
-
-def shuffled_batches(seed: np.uint32, epochs: NDArray[np.uint32], n_rows: int, batch_size: int) -> NDArray[np.int32]:
-    """The rows of each batch of each epoch (n_epochs, n_batches, batch_size), every row once in an epoch.
-
-    By sorting random keys in numpy: XLA's sort on CPUs is so slow that shuffling took a quarter of the training. Two
-    rounds and more make ties of keys harmless.
-    """
-    n_rounds = int(np.ceil(3 * np.log(max(n_rows, 2)) / np.log(2**32)))
-    orders = np.empty((len(epochs), n_rows), np.int32)
-    for order, number in zip(orders, epochs, strict=True):
-        order[:] = np.arange(n_rows)
-        for keys in np.asarray(_sort_keys(seed, number, n_rounds, n_rows)):
-            order[:] = order[np.argsort(keys, kind="stable")]
-    return orders.reshape(len(epochs), -1, batch_size)
-
-
-@partial(jax.jit, static_argnums=(2, 3))
-def _sort_keys(seed: jax.Array, number: jax.Array, n_rounds: int, n_rows: int) -> jax.Array:
-    """Random numbers for each round of shuffling and each row."""
-    _, key = jax.random.split(jax.random.fold_in(jax.random.key(seed), number))
-    rounds = []
-    for _ in range(n_rounds):
-        key, drawn = jax.random.split(key)
-        rounds.append(jax.random.bits(drawn, (n_rows,), jnp.uint32))
-    return jnp.stack(rounds)
-
-
-def _learning_rates(peak: float, n_updates: int) -> NDArray[np.float32]:
-    """A one-cycle schedule (Smith and Topin 2019) along cosines: up in the first 30 %, then down to almost nothing."""
-    done = np.arange(n_updates) / n_updates
-    rising, falling = done / 0.3, (done - 0.3) / 0.7
-    up = peak * (1 / 25 + (1 - 1 / 25) * (1 - np.cos(np.pi * rising)) / 2)
-    down = peak * (1e-4 + (1 - 1e-4) * (1 + np.cos(np.pi * falling)) / 2)
-    return np.where(done < 0.3, up, down).astype(np.float32)
+    return jax.lax.fori_loop(0, n_made, update, (state, jnp.zeros(updates.rate.shape)))
 
 
 def _largest_divisor(number: int, at_most: int) -> int:

@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 #: internal energy's force, and three 0.10 to 0.16 (300 to 3000 cells in one and two dimensions).
 UNDETERMINED = 0.02
 MAX_ROWS = 5000
+SMALL = 100
 
 
 #: What would tell a term from the potential.
@@ -59,7 +60,9 @@ def identifiability(fit: Fit) -> Identifiability:
         return Identifiability({}, 0.0)
     rows = np.flatnonzero(end == end.min())
     if len(rows) > MAX_ROWS:
-        rows = rows[np.linspace(0, len(rows) - 1, MAX_ROWS).astype(int)]
+        sizes = np.bincount(problem.snapshot[rows])
+        small = rows[sizes[problem.snapshot[rows]] < SMALL]  # of which every cell is needed
+        rows = np.union1d(rows[np.linspace(0, len(rows) - 1, MAX_ROWS).astype(int)], small)
     mixing = "constant" if fit.energy.mixing == "constant" else "interval"
     z, snapshot = problem.z[rows].astype(np.float64), problem.snapshot[rows]
     used = replace(
@@ -95,7 +98,9 @@ def _rows_of(problem: Problem, rows: NDArray[np.int64]) -> Problem:
 
 
 def _beta_error(parts: Sequence[Normal], n_potential: int) -> float:
-    """The standard error of β in the units of the fit: a jackknife over intervals, infinite if there is but one.
+    """The standard error of β in the units of the fit: a jackknife over intervals, infinite if it cannot be told.
+
+    With one interval it cannot, nor if a potential imitates all of the score.
 
     Cells of one interval share the errors of its coupling, so that they are no independent observations; intervals are,
     almost.
@@ -113,6 +118,8 @@ def _beta_error(parts: Sequence[Normal], n_potential: int) -> float:
         imitated = solve(steady, np.column_stack([mine, moment[:n_potential]]), assume_a="pos")
         # One half's score as the instrument of the other's: their errors are independent.
         along = gram[-1, -2] - mine[:, 1] @ imitated[:, 0]
+        if abs(along) <= 1e-12 * gram[-1, -1]:  # all of it, or there is no score: cells in one place
+            return float("inf")
         estimates.append(-(moment[-1] - mine[:, 1] @ imitated[:, 2]) / along)
     spread = np.sum((np.array(estimates) - np.mean(estimates)) ** 2)
     return float(np.sqrt((len(parts) - 1) / len(parts) * spread))
@@ -125,12 +132,16 @@ def _halves(z: Array, weight: Array, snapshot: NDArray[np.int64]) -> Array:
     force either and must not be taken for something that tells the terms apart.
     """
     half = np.random.default_rng(0).permutation(len(z)) % 2
+    for k in np.unique(snapshot):
+        here = np.flatnonzero((snapshot == k) & (weight > 0))
+        if np.bincount(half[here], minlength=2).min() < 2:  # of few cells chance may leave one side without
+            half[here] = np.arange(len(here)) % 2
     estimates = []
     for side in (0, 1):
         mixtures = {
             k: fit_mixture(z[here], weight[here], 10, 0)
             for k in np.unique(snapshot)
-            for here in [np.flatnonzero((snapshot == k) & (half == side))]
+            for here in [np.flatnonzero((snapshot == k) & (half == side) & (weight > 0))]
         }
         estimates.append(scores(mixtures, z, snapshot))
     return np.stack(estimates, axis=1)

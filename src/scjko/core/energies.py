@@ -175,15 +175,10 @@ class Energy:
         if self.interaction_model is None:
             return slope
         z, nearer = self.inner(x), interval + np.rint(end).astype(np.int64)
+        felt = partial(interaction_gradients, self.interaction_model, self.weights["interaction"])
         for k in np.unique(nearer):
-            felt = partial(
-                interaction_gradients,
-                self.interaction_model,
-                self.weights["interaction"],
-                others=self.populations[k].points,
-                weight=self.populations[k].weight,
-            )
-            (pushed,) = in_blocks(lambda block, felt=felt: (felt(block),), z[nearer == k], largest=512)
+            among = self.populations[k].filled
+            (pushed,) = in_blocks(lambda block, among=among: (felt(block, *among),), z[nearer == k], largest=512)
             slope[nearer == k] += pushed * self.speed - self._common_push
         return slope
 

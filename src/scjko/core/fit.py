@@ -74,7 +74,7 @@ def fit(
     if point_weights is None:
         point_weights = [np.full(len(x), 1 / len(x)) for x in points]
     rows = conditions(points, couplings, intervals.gaps, scheme)
-    scales = Scales.of(points, rows, float(intervals.gaps.max()))
+    scales = Scales.of(points, point_weights, rows, float(intervals.gaps.max()))
     problem = make_problem(
         points,
         point_weights,
@@ -188,10 +188,13 @@ def normal_equations(
         (slope,) = in_blocks(lambda block: (feature_gradients(*potential, block),), z, largest=largest)
         parts = [slope]
         if kernel[0] is not None:
+            forces = partial(feature_forces, *kernel)
             felt = np.empty((len(chosen), n_kernel, problem.n_dims))
             for k, among in enumerate(problem.populations):
                 here = problem.snapshot[chosen] == k
-                (felt[here],) = in_blocks(lambda block: (feature_forces(*kernel, block, *among),), z[here], largest=512)  # noqa: B023
+                (felt[here],) = in_blocks(
+                    lambda block, among=among.filled: (forces(block, *among),), z[here], largest=512
+                )
             parts.append(felt)
         return np.concatenate([*parts, problem.score[chosen]], axis=1)
 

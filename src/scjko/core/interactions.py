@@ -11,12 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from .blocks import filled, room
 from .models import LinearPotential, Model, Weights
 
 Array = NDArray[np.float64]
 
 #: A snapshot of more cells than this acts through a random subsample of this many.
 MAX_POPULATION = 1000
+#: Smaller ones are filled up to these sizes with cells that weigh nothing, so that few programs are compiled.
+POPULATIONS = (32, 125, 250, 500, MAX_POPULATION)
 #: Rows that feel a whole population at a time; bounds memory to this many × the population × the network's width.
 ROWS = 8
 #: What a kernel is told of time: it does not vary.
@@ -29,9 +32,16 @@ class Population(NamedTuple):
     points: NDArray[np.float32]
     weight: NDArray[np.float32]
 
+    @property
+    def filled(self) -> Population:
+        """The same population in one of few sizes, with cells behind that weigh nothing."""
+        size = room(len(self.weight), POPULATIONS)
+        return Population(filled(self.points, size), filled(self.weight, size))
+
 
 def population(points: Array, weight: Array, random_state: int, size: int = MAX_POPULATION) -> Population:
-    """The snapshot itself if it is small, otherwise a random subsample of ``size`` of its cells."""
+    """The cells of any weight if they are few, otherwise a random subsample of ``size`` of them."""
+    points, weight = points[weight > 0], weight[weight > 0]
     if len(points) > size:
         chosen = np.sort(np.random.default_rng(random_state).choice(len(points), size, replace=False))
         points, weight = points[chosen], weight[chosen]

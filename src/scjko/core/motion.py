@@ -96,7 +96,7 @@ def _proximal(energy: Energy, x: Array, segment: Segment) -> tuple[Array, NDArra
     model, weights = energy.model, energy.weights["potential"]
     if energy.interaction_model is not None:
         model = WithInteraction(energy.model, energy.interaction_model)
-        among = energy.populations[segment.interval + 1]._asdict()
+        among = energy.populations[segment.interval + 1].filled._asdict()
         weights = {"potential": weights, "interaction": energy.weights["interaction"], "population": among}
     target, converged = in_blocks(
         lambda *block: proximal(model, weights, *block, rate), z, energy.labels(interval, end)

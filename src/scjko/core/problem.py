@@ -29,14 +29,19 @@ class Scales:
     speed: float
 
     @classmethod
-    def of(cls, points: Sequence[Array], rows: Conditions, gap: float) -> Scales:
+    def of(cls, points: Sequence[Array], weights: Sequence[Array], rows: Conditions, gap: float) -> Scales:
         """The centre of all cells, their root-mean-square spread, and that of the velocities; one where that is zero.
 
-        ``gap`` is the longest time between two snapshots.
+        Snapshots weigh as much as they have cells of any weight; ``gap`` is the longest time between two of them.
         """
-        cells = np.concatenate(points)
-        center = cells.mean(axis=0)
-        length = float(np.sqrt(np.mean((cells - center) ** 2)))
+        cells, sizes = np.concatenate(points), [np.count_nonzero(w) for w in weights]
+        weight = np.concatenate([w * size for w, size in zip(weights, sizes, strict=True)]) / sum(sizes)
+        if np.ptp(weight) <= 1e-12 * weight.max():  # then means are more exact
+            center = cells.mean(axis=0)
+            length = float(np.sqrt(np.mean((cells - center) ** 2)))
+        else:
+            center = weight @ cells
+            length = float(np.sqrt(weight @ np.mean((cells - center) ** 2, axis=1)))
         speed = float(np.sqrt(relative(rows.importance) @ np.mean(rows.velocity**2, axis=1) / len(rows.weight)))
         # Cells that only seem to move, by rounding, do not set the unit.
         still = speed * gap <= STILL * length

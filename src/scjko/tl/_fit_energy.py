@@ -205,12 +205,13 @@ def fit_energy(
     check_client(client)
     rep, coordinates = representation(adata, use_rep, n_pcs)
     check_free(adata, key_added, rep)
-    whitening = Whitening.of(coordinates) if whiten else None
+    weights = cell_weights(adata, weight_key)
+    whitening = Whitening.of(coordinates if weights is None else coordinates[weights > 0]) if whiten else None
     if whitening is not None:
         coordinates = whitening(coordinates)
     times = cell_times(adata, time_key, time_values)
-    snapshots = collect(coordinates, times, cell_weights(adata, weight_key))
-    check_snapshots(snapshots, time_key)
+    snapshots = collect(coordinates, times, weights)
+    check_snapshots(snapshots, time_key, terms)
     solved: Sequence[Coupling | OperatorCoupling]
     if couplings is None:
         solved, solvers = couple_snapshots(snapshots, asked, progress, client)

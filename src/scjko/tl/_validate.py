@@ -14,6 +14,7 @@ from .._folds import Fold, Row, cells_rows, leave_out_cells, leave_out_times, ti
 from .._logging import logger, progress_bar
 from .._settings import check_options
 from .._snapshots import Snapshots, Whitening, cell_times, cell_weights, check_snapshots, collect, representation
+from .._storage import write_fields
 from .._verdict import verdict
 from ..core.budget import LARGEST_EXACT
 from ..core.couplings import Coupling, couple
@@ -122,7 +123,7 @@ def validate(
     if weights is not None:  # cells that weigh nothing are not there
         coordinates, times, weights = coordinates[weights > 0], times[weights > 0], weights[weights > 0]
     everything = collect(coordinates, times, weights)
-    check_snapshots(everything, time_key)
+    check_snapshots(everything, time_key, asked["terms"])
     if protocol == "cells":
         folds = leave_out_cells(everything, check_positive("test_size", test_size), n_splits, random_state)
     else:
@@ -136,7 +137,7 @@ def validate(
             collect(x[rows], times[rows], None if weights is None else weights[rows])
             for rows in (fold.train, ~fold.train)
         )
-        check_snapshots(train, time_key)
+        check_snapshots(train, time_key, asked["terms"])
         seeded = {**asked, "random_state": fold.seed}
         couplings, solvers = couple_snapshots(train, seeded, progress=False)
         energy = fit_snapshots(train, couplings, seeded, progress=False).energy
@@ -148,7 +149,7 @@ def validate(
         frame = pd.DataFrame([row for rows in side_by_side(run, folds, bar.update, client=client) for row in rows])
     frame.attrs["verdict"], beaten = verdict(frame)
     (logger.info if beaten else logger.warning)("%s", frame.attrs["verdict"])
-    adata.uns[key_added] = frame.copy()
+    write_fields(adata, uns={key_added: frame.copy()})
     return frame
 
 

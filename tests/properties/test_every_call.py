@@ -1,0 +1,181 @@
+"""Whatever the data are: finite results, or an error of ours that leaves the data as they were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from anndata import AnnData
+from generated import Course, assert_finite, case, cases, courses, nightly, outcome
+from helpers import assert_same
+from hypothesis import event, given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import scjko as sj
+
+pytestmark = [
+    pytest.mark.properties,
+    pytest.mark.usefixtures("mixed_ranks"),  # for Sinkhorn
+    pytest.mark.filterwarnings("ignore:Observation names are not unique"),
+]
+
+#: Infinite by definition where they say so: β from one interval, normal equations without a solution of their own.
+MAY_BE_INFINITE = ("beta_error", "condition_number")
+QUICK = {"layers": (8,), "progress": False}
+
+
+def fitted(course: Course, **options: Any) -> AnnData | None:
+    """The course with its fit, checked; None if there was an error, checked too."""
+    adata = course.anndata()
+    before = adata.copy()
+    options = {**QUICK, "weight_key": "weight" if course.weighted else None, **options}
+    error = outcome(sj.tl.fit_energy, adata, "time", **options)
+    if error is not None:
+        event(f"{type(error).__name__}: {str(error)[:40]}")
+        return None
+    assert_finite({"obs": adata.obs, "obsm": adata.obsm, "uns": adata.uns["jko"]}, but=MAY_BE_INFINITE)
+    theirs = adata.copy()
+    theirs.obs = theirs.obs[before.obs.columns]
+    for name in set(theirs.obsm) - set(before.obsm):
+        del theirs.obsm[name]
+    del theirs.uns["jko"]
+    assert_same(theirs, before)
+    return adata
+
+
+def follow(adata: AnnData, draw: Any) -> None:
+    """Every call that reads a fit."""
+    before = adata.copy()
+    energy = sj.get.energy(adata)
+    x, first, last = adata.obsm["X_jko"], *energy.times[[0, -1]]
+    t = draw(st.floats(first, last))
+    for asked in ("potential", "gradient", "velocity", "hessian"):
+        assert_finite(getattr(energy, asked)(x[:5], t), asked)
+    assert_finite(energy.simulate(x[:5], energy.times), "simulate")
+    calls: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
+        "predict": (sj.tl.predict, (), {"scheme": draw(st.sampled_from([None, "explicit", "implicit"]))}),
+        "interpolate": (sj.tl.interpolate, (t,), {"density_prior": draw(st.sampled_from(["auto", None, 0.5]))}),
+        "couplings": (sj.get.couplings, (), {}),
+        "transition_matrix": (sj.tl.transition_matrix, (3,), {"copy": True}),
+    }
+    for name, (call, arguments, options) in calls.items():
+        found = outcome(call, adata, *arguments, **options)
+        if isinstance(found, Exception):
+            event(f"{name}: {found}"[:60])
+            assert name == "interpolate" and energy.scheme == "explicit", found
+        elif isinstance(found, AnnData):
+            assert_finite({"obs": found.obs, "obsm": found.obsm, "obsp": found.obsp}, name)
+        else:
+            assert_finite({str(times): plan for times, plan in found.items()}, name)
+    assert_same(adata.copy(), before)
+    adata.obsm["X_flat"] = np.asarray(x[:, [0, -1]])
+    adata.obsp["connectivities"] = neighbours(adata.n_obs)
+    assert outcome(sj.tl.velocity_embedding, adata, "flat") is None
+    assert_finite(adata.obsm["jko_velocity_flat"], "velocity_embedding")
+
+
+def neighbours(n_cells: int) -> sparse.csr_matrix:
+    """A ring: every cell has the next two as neighbours."""
+    return sparse.csr_matrix(sparse.diags_array([1.0, 1.0, 1.0, 1.0], offsets=[-2, -1, 1, 2], shape=(n_cells, n_cells)))
+
+
+@cases(10, 110)
+@given(course=courses(), data=st.data())
+def test_neural_fits_and_what_follows(course, data):
+    with case():
+        options = {
+            "epochs": 3,
+            "scheme": data.draw(st.sampled_from(["both", "explicit", "implicit"])),
+            "whiten": data.draw(st.booleans()),
+            "time_varying": data.draw(st.sampled_from([None, False])),
+        }
+        adata = fitted(course, **options)
+        if adata is not None:
+            follow(adata, data.draw)
+
+
+@cases(10, 100)
+@given(course=courses(), data=st.data())
+def test_linear_fits_and_what_follows(course, data):
+    with case():
+        options = {
+            "parametrization": "linear",
+            "scheme": data.draw(st.sampled_from(["both", "explicit", "implicit"])),
+            "whiten": data.draw(st.booleans()),
+            "time_varying": data.draw(st.sampled_from([False, "smooth", None] if nightly() else [False, "smooth"])),
+            "ridge": data.draw(st.sampled_from(["auto", 1e-6])),
+            "n_centers": data.draw(st.sampled_from([4, 0, None] if nightly() else [4])),
+            "degree": data.draw(st.sampled_from([1, None] if course.n_dims > 5 else [1, 2])),
+        }
+        adata = fitted(course, **options)
+        if adata is not None:
+            follow(adata, data.draw)
+
+
+@cases(8, 50)
+@given(course=courses(smallest=3, most_dims=17), data=st.data())
+def test_fits_of_all_terms_and_what_follows(course, data):
+    with case():
+        terms = ["potential", *data.draw(st.sampled_from([["interaction"], ["internal"], ["internal", "interaction"]]))]
+        kinds = ["neural", "linear"] if nightly() else ["linear"]
+        options = {
+            "epochs": 2,
+            "terms": terms,
+            "parametrization": data.draw(st.sampled_from(kinds)),
+            "degree": 1,
+            "n_centers": 4,
+            "time_varying": data.draw(st.sampled_from([False, "smooth"])) if kinds == ["linear"] else None,
+            "scheme": data.draw(st.sampled_from(["both", "explicit", "implicit"])),
+        }
+        adata = fitted(course, **options)
+        if adata is not None:
+            follow(adata, data.draw)
+
+
+@cases(14, 200)
+@given(course=courses(), data=st.data())
+def test_every_coupling(course, data):
+    """The plans of every solver have the marginals of the snapshots."""
+    with case():
+        # Sinkhorn's program is compiled for each size of the snapshots.
+        coupling = data.draw(st.sampled_from(["auto", "decomposed", "batched"] + ["exact", "sinkhorn"] * nightly()))
+        options = {"parametrization": "linear", "degree": 1, "n_centers": 0, "time_varying": False}
+        adata = fitted(course, coupling=coupling, coupling_batch=data.draw(st.integers(2, 8)), **options)
+        if adata is None:
+            return
+        weight = adata.obs["weight"].to_numpy() if course.weighted else np.ones(adata.n_obs)
+        times = sj._times.read_times(adata.obs["time"])
+        for (start, stop), plan in sj.get.couplings(adata).items():
+            # Sinkhorn's iterations stop at a thousandth; batches give their mass to as many cells of the other side.
+            rough = {"sinkhorn": 5e-3, "batched": np.inf}.get(coupling, 1e-9)
+            for time, axis in ((start, 1), (stop, 0)):
+                mass = np.asarray(plan.sum(axis=axis)).ravel()
+                mean = weight[times == time] / weight[times == time].sum()
+                assert np.abs(mass - mean).sum() <= rough
+
+
+@cases(10, 60)
+@given(course=courses(smallest=4), data=st.data())
+def test_validation(course, data):
+    with case():
+        adata = course.anndata()
+        options = {
+            **QUICK,
+            "protocol": data.draw(st.sampled_from(["cells", "times"])),
+            "whiten": data.draw(st.sampled_from([False, True, "all"])),
+            "weight_key": "weight" if course.weighted else None,
+            "parametrization": data.draw(st.sampled_from(["neural", "linear"])),
+            "degree": 1,
+            "n_centers": 4,
+            "time_varying": False,
+            "epochs": 2,
+            "n_splits": 1,
+        }
+        frame = outcome(sj.tl.validate, adata, "time", **options)
+        if isinstance(frame, Exception):
+            event(f"{type(frame).__name__}: {str(frame)[:40]}")
+            return
+        assert_finite(frame)
+        assert (frame["emd"] >= 0).all() and len(frame)
