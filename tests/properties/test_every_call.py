@@ -134,6 +134,17 @@ def test_fits_of_all_terms_and_what_follows(course, data):
             follow(adata, data.draw)
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("sizes", [(3, 3000), (3000, 3), (3, 3000, 3)])
+@pytest.mark.parametrize("options", [{"epochs": 2}, {"parametrization": "linear", "degree": 2, "n_centers": 4}])
+def test_three_cells_against_three_thousand(sizes, options):
+    adata = fitted(Course(sizes, n_dims=2, seed=0, gaps=(1.0,) * (len(sizes) - 1)), **options)
+    assert adata is not None
+    found = outcome(sj.tl.interpolate, adata, 0.5)
+    assert_finite(found.obsm)
+    assert_finite(outcome(sj.tl.predict, adata).obsm)
+
+
 @cases(14, 200)
 @given(course=courses(), data=st.data())
 def test_every_coupling(course, data):

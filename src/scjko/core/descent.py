@@ -132,8 +132,8 @@ def _check(losses: list[Array], weights: Weights, training: Training, last: bool
     culprits = [term for term, fine in finite.items() if not fine] or list(weights)
     raise FloatingPointError(
         f"The fit of the {' and the '.join(culprits)} diverged: the loss is {recent[-1]:.3g} times that of an energy "
-        f"that moves nothing. Lower learning_rate (now {training.learning_rate:g}), and check the representation for "
-        "extreme values."
+        f"that moves nothing. Lower learning_rate (now {training.learning_rate:g}) or, if it was cut short, raise "
+        f"epochs (now {training.epochs}), and check the representation for extreme values."
     )
 
 
