@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests of whole files side by side, as many as there are cores.
+SIDE_BY_SIDE := --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 # CellRank and moscot need Python 3.12; any that works will do.
 INTEROP_PYTHON ?= $(call first_python,3.12,python3.12 $(wildcard $(HOME)/.pyenv/versions/3.12*/bin/python) python3.13 $(PYTHON))
@@ -30,7 +32,7 @@ demo: $(VENV)/base
 	$(BIN)/scjko demo --output demo
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 # Hundreds of generated cases, and the tests that take too long for every change. Cases are of so many shapes that
 # programs are compiled longer than they run: less so without optimisation.
@@ -49,12 +51,12 @@ test-lowest:
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(PYTHON) tests/lowest.py > $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt --editable '.[test]'
-	$(VENV)-lowest/bin/python -m pytest -W default
+	$(VENV)-lowest/bin/python -m pytest $(SIDE_BY_SIDE) -W default
 
 test-newest:
 	$(NEWEST_PYTHON) -m venv $(VENV)-newest
 	$(VENV)-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test]'
-	$(VENV)-newest/bin/python -m pytest
+	$(VENV)-newest/bin/python -m pytest $(SIDE_BY_SIDE)
 
 test-wheel:
 	rm -rf dist $(VENV)-wheel

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import signal
 import subprocess
 import sys
 
@@ -125,29 +123,6 @@ def test_force_replaces_files_and_stores(folder, tmp_path):
         for _ in range(2):
             assert main(["fit", str(folder / "cells.h5ad"), *FIT, "-o", str(out), "--force"]) == 0
         assert "jko" in _files.read(out).uns
-
-
-@pytest.mark.parametrize("kind", _files.ENDINGS)
-def test_a_process_killed_while_writing_leaves_no_half_file(folder, tmp_path, kind):
-    """The process says when it is about to put the file in its place, and is killed then."""
-    out = tmp_path / f"fit{kind}"
-    code = f"""
-import os, sys, time
-from pathlib import Path
-from scjko import _files
-def wait(*_):
-    print("writing", flush=True)
-    time.sleep(60)
-os.replace = wait
-_files.write(_files.read(Path({str(folder / "cells.h5ad")!r})), Path({str(out)!r}))
-"""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    with subprocess.Popen([sys.executable, "-c", code], **pipes) as process:
-        assert process.stdout.readline().strip() == "writing"
-        os.kill(process.pid, signal.SIGKILL)
-    assert not out.exists()
-    _files.write(_files.read(folder / "cells.h5ad"), out)  # what was left beside is in nobody's way
-    assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
 
 def test_help_explains(capsys):
