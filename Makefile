@@ -38,7 +38,7 @@ test: $(VENV)/dev
 # programs are compiled longer than they run: less so without optimisation.
 SEED ?= 0
 test-nightly: $(VENV)/dev
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -m "nightly or properties" --hypothesis-profile=nightly --hypothesis-seed=$(SEED)
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 -m "nightly or properties" --hypothesis-profile=nightly --hypothesis-seed=$(SEED)
 
 test-interop:
 	@test -n "$(INTEROP_PYTHON)" || { echo "CellRank and moscot need Python 3.12 or later, and there is none: make INTEROP_PYTHON=..."; exit 1; }

@@ -29,13 +29,25 @@ settings.register_profile("nightly", shared)
 settings.load_profile("test")
 
 
+def pytest_sessionfinish(session):
+    """A worker hands its count of generated cases to the process that reports."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["cases"] = dict(CASES)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_testnodedown(node):
+    for kind, count in getattr(node, "workeroutput", {}).get("cases", {}).items():
+        CASES[kind] += count
+
+
 def pytest_terminal_summary(terminalreporter):
     """Say how many cases were generated, and of the tests of a nightly run how many there were."""
     told = []
     if CASES["tried"]:
         told.append(f"generated cases: {CASES['tried']} tried, {CASES['failed']} failed")
     ran = {kind: terminalreporter.getreports(kind) for kind in ("passed", "failed", "error")}
-    night = {kind: sum("nightly" in report.keywords for report in reports) for kind, reports in ran.items()}
+    night = {kind: sum("nightly" in getattr(report, "keywords", ()) for report in reports) for kind, reports in ran.items()}
     if any(night.values()):
         told.append(f"nightly tests: {sum(night.values())} tried, {night['failed'] + night['error']} failed")
     for line in told:
