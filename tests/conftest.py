@@ -47,7 +47,9 @@ def pytest_terminal_summary(terminalreporter):
     if CASES["tried"]:
         told.append(f"generated cases: {CASES['tried']} tried, {CASES['failed']} failed")
     ran = {kind: terminalreporter.getreports(kind) for kind in ("passed", "failed", "error")}
-    night = {kind: sum("nightly" in getattr(report, "keywords", ()) for report in reports) for kind, reports in ran.items()}
+    night = {
+        kind: sum("nightly" in getattr(report, "keywords", ()) for report in reports) for kind, reports in ran.items()
+    }
     if any(night.values()):
         told.append(f"nightly tests: {sum(night.values())} tried, {night['failed'] + night['error']} failed")
     for line in told:

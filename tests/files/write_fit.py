@@ -1,7 +1,7 @@
 """Writes the file that every later version has to open: ``python tests/files/write_fit.py``, once for each release.
 
-With the lowest anndata that the release allows (the environment of ``make test-lowest``): older ones cannot read all that
-newer ones write.
+With the lowest anndata that the release allows (the environment of ``make test-lowest``): older ones cannot read all
+that newer ones write.
 
 Ten cells at each of five times in two dimensions, with three fits that between them have everything a fit can have:
 ``jko``, a network of whitened coordinates; ``neural``, one of all terms with named times; ``linear``, the closed form.
