@@ -125,6 +125,15 @@ def test_force_replaces_files_and_stores(folder, tmp_path):
         assert "jko" in _files.read(out).uns
 
 
+def test_a_folder_that_is_no_store_is_not_replaced(folder, tmp_path, capsys):
+    precious = tmp_path / "precious.zarr"
+    precious.mkdir()
+    (precious / "notes.txt").write_text("precious")
+    said = fails(["fit", folder / "cells.h5ad", *FIT, "-o", precious, "--force"], capsys)
+    assert "is a folder, but no zarr store; it is not replaced" in said
+    assert (precious / "notes.txt").read_text() == "precious"
+
+
 def test_help_explains(capsys):
     for command in ("fit", "validate", "predict"):
         with pytest.raises(SystemExit) as stop:

@@ -11,6 +11,8 @@ from anndata import AnnData
 
 #: Formats by the ending of the name.
 ENDINGS = (".h5ad", ".zarr")
+#: One of these is in every zarr store, of the third and of the second version of the format.
+STORE = ("zarr.json", ".zgroup")
 
 
 def read(path: Path) -> AnnData:
@@ -38,6 +40,8 @@ def check_free(path: Path, force: bool) -> None:
     """Raise unless a file may be written there."""
     if path.exists() and not force:
         raise FileExistsError(f"{path} is there already; --force replaces it")
+    if path.is_dir() and any(path.iterdir()) and not any((path / name).exists() for name in STORE):
+        raise FileExistsError(f"{path} is a folder, but no zarr store; it is not replaced")
     if not path.resolve().parent.is_dir():
         raise FileNotFoundError(f"the folder {path.resolve().parent} does not exist")
 

@@ -60,7 +60,17 @@ class FittedCells:
         """The couplings of consecutive snapshots, solved anew by the solvers and seed of the fit, which keeps none."""
         params, names = self.params, [str(name) for name in self.stored["couplings"]["solver"]]
         if "ready-made" in names:
-            raise ValueError("This fit was given ready-made couplings, which it does not keep; use those.")
+            raise ValueError(
+                "This fit was given ready-made couplings, which it does not keep; use those, and pass them as "
+                "couplings=... where that is asked for."
+            )
+        told = self.stored["couplings"]
+        sizes = np.append(told["n_source"], told["n_target"][-1])
+        if not np.array_equal(sizes, self.snapshots.sizes):
+            raise ValueError(
+                f"The fit was one of {', '.join(map(str, sizes))} cells at its time points, and here are "
+                f"{', '.join(map(str, self.snapshots.sizes))}; its couplings are those of the cells that were fitted."
+            )
         settings: dict[str, Any] = {
             "size": int(params["coupling_batch"]),
             "epsilon": float(params["epsilon"]),

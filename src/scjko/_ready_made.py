@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -60,6 +60,18 @@ def ready_made(
         sides = [_Side(names[np.sort(rows[i])], np.argsort(rows[i]), points[i]) for i in (k, k + 1)]
         found.append(_coupling(told[key], _pairs([key]), *sides))
     return found
+
+
+def as_matrices(couplings: Sequence[Coupling], snapshots: Snapshots) -> dict[tuple[float, float], sparse.csr_matrix]:
+    """Couplings ``{(t0, t1): matrix}`` with the cells in the order of the AnnData, as :func:`ready_made` takes them."""
+    rows = np.split(snapshots.rows, np.cumsum(snapshots.sizes)[:-1])
+    ranks = [np.argsort(np.argsort(row)) for row in rows]
+    matrices = {}
+    for k, coupling in enumerate(couplings):
+        place = ranks[k][coupling.source], ranks[k + 1][coupling.target]
+        pair = float(snapshots.times[k]), float(snapshots.times[k + 1])
+        matrices[pair] = sparse.csr_matrix((coupling.weight, place), shape=coupling.shape)
+    return matrices
 
 
 def _coupling(told: Any, name: str, source: _Side, target: _Side) -> Coupling | OperatorCoupling:

@@ -160,15 +160,18 @@ def write_fields(adata: AnnData, **slots: Mapping[str, Any]) -> None:
 @contextmanager
 def restored_on_error(adata: AnnData, **names: Iterable[str]) -> Iterator[None]:
     """Put back what stood at these names of each slot if the body fails."""
-    before = {slot: dict(getattr(adata, slot)) for slot in names}
+    before = {slot: dict(getattr(adata, slot)) for slot in names if slot != "obs"}
+    frame = adata.obs.copy(deep=False)
     try:
         yield
     except BaseException:
-        for slot, written in names.items():
+        if "obs" in names:  # whole: pandas may have been stopped with a column half inserted
+            adata.obs = frame
+        for slot, fields in before.items():
             held = getattr(adata, slot)
-            for name in written:
-                if name in before[slot]:
-                    held[name] = before[slot][name]
+            for name in names[slot]:
+                if name in fields:
+                    held[name] = fields[name]
                 elif name in held:
                     del held[name]
         raise

@@ -83,7 +83,10 @@ def _check_fit(stored: Mapping[str, Any]) -> None:
         _numbers(whitening["mean"], "whitening/mean", (n_dims,))
         if not (_numbers(whitening["std"], "whitening/std", (n_dims,)) > 0).all():
             raise _Unreadable("whitening/std is not above zero")
-    solvers = np.atleast_1d(_mapping(stored.get("couplings"), "couplings", ("solver",))["solver"])
+    couplings = _mapping(stored.get("couplings"), "couplings", ("solver", "n_source", "n_target"))
+    for name in ("n_source", "n_target"):
+        _numbers(couplings[name], f"couplings/{name}", (len(times) - 1,), whole=True)
+    solvers = np.atleast_1d(couplings["solver"])
     if solvers.shape != (len(times) - 1,) or not {str(name) for name in solvers} <= {*SOLVERS, "ready-made"}:
         raise _Unreadable(f"couplings/solver does not name a solver for each of {len(times) - 1} intervals")
     for name, losses in _mapping(stored.get("history", {}), "history").items():
@@ -102,7 +105,7 @@ def _check_params(params: Mapping[str, Any]) -> Mapping[str, Any]:
             raise _Unreadable(f"params/{name} is {value!r}, none of {', '.join(map(repr, options))}")
     if params["parametrization"] == "neural" and isinstance(params["time_varying"], str):
         raise _Unreadable("params/time_varying is 'smooth', which a neural potential cannot be")
-    for name in ("time_key", "use_rep", *(name for name in ("weight_key",) if name in params)):
+    for name in ("time_key", "use_rep", "coupling", *(name for name in ("weight_key",) if name in params)):
         if not isinstance(params.get(name), str):
             raise _Unreadable(f"params/{name} is {params.get(name)!r}, no name of a field")
     for name, least in (("n_pcs", 1), ("random_state", 0), ("coupling_batch", 2)):
@@ -182,8 +185,14 @@ def _check_features(model: Mapping[str, Any], where: str, n_dims: int, n_mixed: 
     _float32(model["theta"], f"{where}/theta", (n_mixed, len(exponents) + n_centers))
 
 
+def _there(value: Any, where: str) -> None:
+    if value is None:
+        raise _Unreadable(f"it lacks {where}")
+
+
 def _mapping(value: Any, where: str, names: Sequence[str] = (), only: bool = False) -> Mapping[str, Any]:
     """``value``, if it is a mapping that has these names (``only`` these)."""
+    _there(value, where)
     if not isinstance(value, Mapping):
         raise _Unreadable(f"{where} is {type(value).__name__}, not a group of entries")
     missing = [name for name in names if name not in value]
@@ -197,6 +206,7 @@ def _mapping(value: Any, where: str, names: Sequence[str] = (), only: bool = Fal
 
 def _numbers(value: Any, where: str, shape: tuple[int | None, ...] | None, *, whole: bool = False) -> NDArray[Any]:
     """``value`` as finite numbers of this shape, in which None stands for any length; of any shape if that is None."""
+    _there(value, where)
     try:
         found = np.shape(value)
     except ValueError:  # lists of different lengths

@@ -7,6 +7,7 @@ import pytest
 import scanpy as sc
 from helpers import assert_same, simulate
 from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
 
 import scjko as sj
 
@@ -98,6 +99,12 @@ def test_errors_name_what_is_missing_and_change_nothing(committing, adata):
     with pytest.raises(ValueError, match="shape"):
         wrong = {pair: sparse.csr_matrix((3, 3)) for pair in sj.get.couplings(committing)}
         sj.external.cellrank.realtime_kernel(committing, couplings=wrong)
+    with pytest.raises(ValueError, match=r"missing: \(1, 2\)"):
+        some = {pair: plan for pair, plan in sj.get.couplings(committing).items() if pair != (1.0, 2.0)}
+        sj.external.cellrank.realtime_kernel(committing, couplings=some)
+    with pytest.raises(TypeError, match="of a low-rank solution there is none"):
+        acting = {pair: aslinearoperator(plan) for pair, plan in sj.get.couplings(committing).items()}
+        sj.external.cellrank.realtime_kernel(committing, couplings=acting)
     assert_same(committing, before)
     del committing.obsp["connectivities"]
     with pytest.raises(KeyError, match=r"run sc\.pp\.neighbors\(adata, use_rep='X_jko'\) first"):

@@ -57,3 +57,8 @@ def test_a_fit_to_ready_made_couplings_has_none_to_hand_out(shuffled):
         sj.get.couplings(shuffled)
     with pytest.raises(KeyError, match=r"run sj\.tl\.fit_energy"):
         sj.get.couplings(shuffled, "other")
+
+
+def test_plans_of_fewer_cells_than_were_fitted_are_an_error(shuffled):
+    with pytest.raises(ValueError, match=r"The fit was one of 38, 76, 115, 114, 57 cells.*and here are"):
+        sj.get.couplings(shuffled[:300].copy())

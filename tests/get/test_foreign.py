@@ -88,7 +88,7 @@ TAMPERED = {
     "params as text": ("jko", put("{}", "params"), "params is str, not a group"),
     "whitening by zero": ("jko", put(lambda s: 0 * s, "whitening", "std"), "whitening/std is not above zero"),
     "whitening of other data": ("jko", put(np.zeros(5), "whitening", "mean"), r"whitening/mean has the shape \(5,\)"),
-    "no couplings": ("jko", drop("couplings"), "couplings is NoneType"),
+    "no couplings": ("jko", drop("couplings"), "it lacks couplings"),
     "unknown solver": (
         "jko",
         put(np.array(["os.system"] * 4), "couplings", "solver"),

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from anndata import AnnData
 
-from .._fitted import fitted_cells
+from .._fitted import FittedCells, fitted_cells
 from .._keys import Keys
-from .._storage import fitted, restored_on_error, write_fields
-from ..get import couplings as fitted_couplings
+from .._ready_made import as_matrices, ready_made
+from .._storage import fitted, restored_on_error, time_values_from_uns, write_fields
+from ..core.couplings import Coupling
 from ._packages import package
 
 
@@ -67,7 +68,8 @@ def realtime_kernel(
     adata
         Annotated data with a fit by :func:`scjko.tl.fit_energy`.
     couplings
-        Couplings ``{(t0, t1): matrix}`` of all consecutive time points; by default those of the fit, solved anew.
+        Couplings ``{(t0, t1): matrix}`` of all consecutive time points, as :func:`scjko.tl.fit_energy` takes them; by
+        default those of the fit, solved anew. A fit to ready-made couplings does not keep them, and needs them here.
     key
         The ``key_added`` of the fit.
     kwargs
@@ -87,8 +89,9 @@ def realtime_kernel(
     """
     cr = package("cellrank")
     cells = fitted_cells(adata, key)
-    plans = fitted_couplings(adata, key) if couplings is None else dict(couplings)
-    kept = {(cells.time("couplings", t0), cells.time("couplings", t1)): plan for (t0, t1), plan in plans.items()}
+    if cells.keys.coordinates not in adata.obsm:
+        raise KeyError(f"No adata.obsm[{cells.keys.coordinates!r}], the coordinates of the fit; run sj.tl.fit_energy.")
+    solved = cells.couplings if couplings is None else _told(couplings, cells)
     options = {
         # Couplings are sparse already; CellRank's threshold would prune those of cells with little mass.
         "threshold": None,
@@ -101,5 +104,20 @@ def realtime_kernel(
     column = pd.Categorical(cells.times, categories=np.unique(cells.times))
     with restored_on_error(adata, obs=[cells.keys.time]):
         write_fields(adata, obs={cells.keys.time: column})
-        kernel = cr.kernels.RealTimeKernel(adata, time_key=cells.keys.time, couplings=kept)
+        kernel = cr.kernels.RealTimeKernel(
+            adata, time_key=cells.keys.time, couplings=as_matrices(solved, cells.snapshots)
+        )
         return kernel.compute_transition_matrix(**options)
+
+
+def _told(couplings: Mapping[tuple[Any, Any], Any], cells: FittedCells) -> list[Coupling]:
+    """Couplings that a user hands in, checked as those of a fit are."""
+    names, values = cells.adata.obs_names, time_values_from_uns(cells.stored)
+    told = ready_made(couplings, cells.snapshots, names, cells.column, values)
+    matrices = [coupling for coupling in told if isinstance(coupling, Coupling)]
+    if len(matrices) < len(told):
+        raise TypeError(
+            "CellRank needs the matrices of couplings, and of a low-rank solution there is none; solve it without "
+            "rank, or use velocity_kernel or sj.tl.transition_matrix."
+        )
+    return matrices

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from anndata import AnnData
-from scipy import sparse
 
 from .._checks import check_bool
-from .._fitted import FittedCells, fitted_cells
+from .._fitted import fitted_cells
+from .._ready_made import as_matrices
 
 
 def couplings(adata: AnnData, key: str = "jko", *, as_anndata: bool = False) -> dict[tuple[float, float], Any]:
     """The transport plans of a fit, one for each pair of consecutive time points.
 
-    A fit keeps a summary of its couplings only; they are solved anew, by the same solvers and seed.
+    A fit keeps a summary of its couplings only; they are solved anew, by the same solvers and seed. Those that were
+    handed to a fit cannot be.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def couplings(adata: AnnData, key: str = "jko", *, as_anndata: bool = False) -> 
     """
     check_bool("as_anndata", as_anndata)
     cells = fitted_cells(adata, key)
-    plans = _plans(cells)
+    plans = as_matrices(cells.couplings, cells.snapshots)
     if not as_anndata:
         return plans
     names = {t: adata.obs_names[cells.times == t] for t in cells.snapshots.times}
@@ -51,19 +51,6 @@ def couplings(adata: AnnData, key: str = "jko", *, as_anndata: bool = False) -> 
         (t0, t1): AnnData(plan * plan.shape[0], obs=_index(names[t0]), var=_index(names[t1]))
         for (t0, t1), plan in plans.items()
     }
-
-
-def _plans(cells: FittedCells) -> dict[tuple[float, float], sparse.csr_matrix]:
-    """The plans with rows and columns in the order of the AnnData."""
-    snapshots = cells.snapshots
-    rows = np.split(snapshots.rows, np.cumsum(snapshots.sizes)[:-1])
-    ranks = [np.argsort(np.argsort(row)) for row in rows]
-    plans = {}
-    for k, coupling in enumerate(cells.couplings):
-        place = ranks[k][coupling.source], ranks[k + 1][coupling.target]
-        pair = float(snapshots.times[k]), float(snapshots.times[k + 1])
-        plans[pair] = sparse.csr_matrix((coupling.weight, place), shape=coupling.shape)
-    return plans
 
 
 def _index(names: Any) -> Any:

@@ -29,7 +29,8 @@ def project_genes(
 
     A linear map, exactly the way back from the components that were fitted: with loadings P (genes by components) and
     the mean m of the genes that the PCA subtracted, a velocity v becomes v Pᵀ, and a position z becomes z Pᵀ + m. What
-    components beyond the fitted ones would add is not in it.
+    components beyond the fitted ones would add is not in it. The mean is that of the cells the PCA was computed from;
+    of fewer cells it can only be estimated, and a warning says so.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ def _columns(adata: AnnData, genes: Iterable[str] | None) -> NDArray[np.int64]:
     unknown = [gene for gene in wanted if gene not in adata.var_names]
     if unknown or not wanted:
         named = ", ".join(map(repr, unknown[:5])) if unknown else "none at all"
-        raise KeyError(f"genes must be names in adata.var_names, which are not: {named}.")
+        raise KeyError(f"Not in adata.var_names: {named}; genes must be names of these.")
     return adata.var_names.get_indexer(wanted)
 
 
@@ -151,6 +152,11 @@ def _mean(cells: FittedCells, weights: NDArray[np.float64]) -> NDArray[np.float6
         raise ValueError("adata.X is missing; without it the mean that the PCA subtracted is not known.")
     components = representation(adata, rep, weights.shape[1])[1].astype(np.float64)
     mean = np.asarray(expression.mean(axis=0), dtype=np.float64).ravel() - components.mean(axis=0) @ weights.T
+    if np.abs(components.mean(axis=0)).max() > 1e-3 * np.abs(components).max():
+        logger.warning(
+            "These are not all the cells that the PCA was computed from. The mean that it subtracted is estimated from "
+            "them, and predicted states of genes may be shifted; velocities are not. Project before subsetting."
+        )
     some = np.linspace(0, adata.n_obs - 1, min(adata.n_obs, 50)).astype(int)
     again = (expression[some] - mean) @ weights
     if not np.allclose(again, components[some], atol=0.05 * np.abs(components[some]).max()):
