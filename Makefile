@@ -35,10 +35,13 @@ test: $(VENV)/dev
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 # Hundreds of generated cases, and the tests that take too long for every change. Cases are of so many shapes that
-# programs are compiled longer than they run: less so without optimisation.
+# programs are compiled longer than they run: less so without optimisation. The other tests are of programs as users run
+# them, in which the same bits are promised.
 SEED ?= 0
+NIGHTLY := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4
 test-nightly: $(VENV)/dev
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 -m "nightly or properties" --hypothesis-profile=nightly --hypothesis-seed=$(SEED)
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(NIGHTLY) -m properties --hypothesis-profile=nightly --hypothesis-seed=$(SEED)
+	$(NIGHTLY) -m nightly
 
 test-interop:
 	@test -n "$(INTEROP_PYTHON)" || { echo "CellRank and moscot need Python 3.12 or later, and there is none: make INTEROP_PYTHON=..."; exit 1; }
