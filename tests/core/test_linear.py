@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.linalg import LinAlgError
 
 from scjko.core import linear
-from scjko.core.linear import accumulate, solve
+from scjko.core.linear import Block, accumulate, solve
 
 
 @pytest.fixture
@@ -32,6 +34,35 @@ def test_the_solution_is_that_of_least_squares_with_its_minus(rows):
     expected, *_ = np.linalg.lstsq(root[:, None] * dense(y, basis), -root * velocity.ravel(), rcond=None)
     np.testing.assert_allclose(solution.theta, expected, rtol=1e-6)
     assert solution.degrees_of_freedom == pytest.approx(8, rel=1e-6)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, "auto"])
+def test_coefficients_that_share_no_row_are_solved_apart_and_come_out_as_together(rows, ridge):
+    """Intervals with coefficients of their own would otherwise cost the cube of their number."""
+    y, velocity, weight, basis = rows
+    ends = np.repeat(basis, 2, axis=1) * np.tile(np.random.default_rng(1).uniform(1, 2, (len(y), 1)), (1, 4))
+    ends = ends[:, [0, 2, 1, 3]]  # columns 0 and 2 are mixed by some rows, 1 and 3 by the others
+    normal = accumulate(lambda chosen: y[chosen], velocity, weight, ends, 5, 0)
+    assert [block.columns.tolist() for block in normal.blocks] == [
+        [*range(5), *range(10, 15)],
+        [*range(5, 10), *range(15, 20)],
+    ]
+    written_out = np.einsum("nm,nid->nmid", ends, y).reshape(len(y), -1, 2)
+    np.testing.assert_allclose(normal.gram, np.einsum("n,nid,njd->ij", weight, written_out, written_out) / weight.sum())
+    together = replace(normal, blocks=(Block(np.arange(20), normal.gram),))
+    apart, expected = solve(normal, ridge), solve(together, ridge)
+    np.testing.assert_allclose(apart.theta, expected.theta, rtol=1e-9, atol=1e-9 * abs(expected.theta).max())
+    assert apart.ridge == expected.ridge
+    assert apart.condition_number == pytest.approx(expected.condition_number, rel=1e-6)
+    assert apart.degrees_of_freedom == pytest.approx(expected.degrees_of_freedom, rel=1e-6)
+
+
+def test_without_its_last_coefficient_a_problem_is_that_of_the_others(rows):
+    y, velocity, weight, basis = rows
+    shorter = accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2).without_last()
+    expected = accumulate(lambda chosen: y[chosen][:, :4], velocity, weight, basis, 3, 1)
+    np.testing.assert_allclose(shorter.gram, expected.gram, rtol=1e-12)
+    np.testing.assert_allclose(shorter.moment, expected.moment, rtol=1e-12)
 
 
 def test_blocks_do_not_change_the_sums(rows, monkeypatch):

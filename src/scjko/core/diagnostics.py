@@ -111,7 +111,7 @@ def _beta_error(parts: Sequence[Normal], n_potential: int) -> float:
     for out in range(len(parts)):
         kept = [part for k, part in enumerate(parts) if k != out]
         gram, moment = np.sum([p.gram for p in kept], axis=0), np.sum([p.moment for p in kept], axis=0)
-        scale = np.append(feature_scale(gram)[:-2], [1.0, 1.0])
+        scale = np.append(feature_scale(np.diag(gram))[:-2], [1.0, 1.0])
         gram, moment = gram / np.outer(scale, scale), moment / scale
         steady = gram[:n_potential, :n_potential] + 1e-9 * np.eye(n_potential)
         mine = gram[:n_potential, -2:]
@@ -159,7 +159,7 @@ def _kernel(problem: Problem) -> tuple[LinearPotential, Weights]:
 
 def _left_over(gram: Array, n_potential: int) -> tuple[Array, Array]:
     """The Gram matrix of the other terms' forces, without what a potential can imitate and with it."""
-    scale = feature_scale(gram)
+    scale = feature_scale(np.diag(gram))
     gram = gram / np.outer(scale, scale)
     cross, others = gram[:n_potential, n_potential:], gram[n_potential:, n_potential:]
     steady = gram[:n_potential, :n_potential] + 1e-9 * np.eye(n_potential)

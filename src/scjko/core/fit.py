@@ -162,7 +162,7 @@ def _solve_for(
     normal = normal_equations(problem, (potential, weights), kernel)
     solution = solve(normal, ridge)
     if problem.mixtures and solution.theta[-1] < 0:  # β ≥ 0: at the bound the other coefficients are solved anew
-        solution = solve(normal.without(-1 % len(normal.moment)), ridge)
+        solution = solve(normal.without_last(), ridge)
         solution = replace(solution, theta=np.append(solution.theta, 0.0))
     n_mixed, n_features = problem.labels.shape[1], len(potential.exponents) + len(weights["centers"])
     theta = np.split(solution.theta, [n_mixed * n_features, len(solution.theta) - bool(problem.mixtures)])
