@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 import tracemalloc
+from contextlib import contextmanager
 
 import jax
 import numpy as np
@@ -19,7 +20,7 @@ from scjko import _fitting, _report, _storage
 from scjko.core import couplings, descent
 from scjko.core import fit as core_fit
 from scjko.core.parallel import side_by_side
-from scjko.tl import _fit_energy
+from scjko.tl import _fit_energy, _validate
 
 QUICK = {"epochs": 3, "progress": False}
 
@@ -173,20 +174,43 @@ def test_a_thread_that_dies_stops_those_that_have_not_begun():
     assert len(begun) < 100
 
 
-@pytest.mark.parametrize("coupling", ["exact", "sinkhorn"])
-def test_what_does_not_fit_is_refused_before_it_is_allocated(coupling):
-    """8 GB of costs for 32 000 cells at each time; all that is made on the way is a hundredth of that."""
+@pytest.fixture(scope="module")
+def many_cells():
+    """32 000 cells at each of three times: the costs of two of them take 8 GB."""
     n = 32_000
-    obs = pd.DataFrame({"day": np.repeat([0.0, 1.0], n)}, index=np.arange(2 * n).astype(str))
-    adata = AnnData(obs=obs, obsm={"X_pca": np.random.default_rng(0).normal(size=(2 * n, 2))})
+    obs = pd.DataFrame({"day": np.repeat([0.0, 1.0, 2.0], n)}, index=np.arange(3 * n).astype(str))
+    return AnnData(obs=obs, obsm={"X_pca": np.random.default_rng(0).normal(size=(3 * n, 2))})
+
+
+@contextmanager
+def little_memory():
+    """Fails if more than a hundredth of what the costs take is allocated on the way."""
     tracemalloc.start()
     try:
-        with pytest.raises(MemoryError, match=f"the {coupling} coupling of {n} and {n} cells needs 51.2 GB"):
-            sj.tl.fit_energy(adata, "day", coupling=coupling, memory_limit=1.0, progress=False)
+        yield
         assert tracemalloc.get_traced_memory()[1] < 80e6
     finally:
         tracemalloc.stop()
-    assert list(adata.uns) == []
+
+
+@pytest.mark.parametrize("coupling", ["exact", "sinkhorn"])
+def test_what_does_not_fit_is_refused_before_it_is_allocated(many_cells, coupling):
+    message = f"the {coupling} coupling of 32000 and 32000 cells needs 51.2 GB"
+    with little_memory(), pytest.raises(MemoryError, match=message):
+        sj.tl.fit_energy(many_cells, "day", coupling=coupling, memory_limit=1.0, progress=False)
+    assert list(many_cells.uns) == []
+
+
+@pytest.mark.parametrize(("protocol", "n", "percent"), [("cells", 19_200, 40), ("times", 64_000, 10)])
+def test_distances_that_do_not_fit_are_refused_before_anything_is_fitted(many_cells, protocol, n, percent, monkeypatch):
+    """The largest is that of the training cells against those held out, or of both neighbours against a time."""
+    monkeypatch.setattr(_validate, "couple_snapshots", lambda *args, **kwargs: pytest.fail("it began to fit"))
+    held_out = 12_800 if protocol == "cells" else 32_000
+    message = f"distance of {n} and {held_out} cells needs .* validate a random {percent} % of the cells"
+    limit = n * held_out * 50 / 1e9 * (percent / 100) ** 2
+    with little_memory(), pytest.raises(MemoryError, match=message):
+        sj.tl.validate(many_cells, "day", protocol=protocol, memory_limit=limit, progress=False)
+    assert list(many_cells.uns) == []
 
 
 def test_a_loss_that_is_not_a_number_is_an_error(adata, monkeypatch):

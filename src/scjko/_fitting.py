@@ -25,6 +25,11 @@ def varies(asked: Mapping[str, Any], n_snapshots: int) -> Any:
     return asked["time_varying"]
 
 
+def memory_limit(asked: Mapping[str, Any]) -> int:
+    """Bytes that couplings and distances may take: as asked for, or a quarter of the machine's."""
+    return machine_memory() // 4 if asked["memory_limit"] is None else int(asked["memory_limit"] * 1e9)
+
+
 def couple_snapshots(
     snapshots: Snapshots, asked: Mapping[str, Any], progress: bool, client: Any = None
 ) -> tuple[list[Coupling], list[str]]:
@@ -35,9 +40,8 @@ def couple_snapshots(
             f"coupling_batch={size} is larger than the smallest snapshot ({sizes.min()} cells at "
             f"{snapshots.times[np.argmin(sizes)]:g}); choose a smaller batch, or coupling='exact'."
         )
-    limit = machine_memory() // 4 if asked["memory_limit"] is None else int(asked["memory_limit"] * 1e9)
     n_dims = snapshots.coordinates.shape[1]
-    budget = allot(asked["coupling"], sizes.tolist(), n_dims, size, limit, os.cpu_count() or 1)
+    budget = allot(asked["coupling"], sizes.tolist(), n_dims, size, memory_limit(asked), os.cpu_count() or 1)
     _announce(sizes.tolist(), budget, client)
     solvers = [
         solver(name, size=size, epsilon=asked["epsilon"], random_state=asked["random_state"]) for name in budget.solvers

@@ -40,7 +40,7 @@ def leave_out_cells(snapshots: Snapshots, test_size: float, n_splits: int, rando
     folds = []
     for split in range(n_splits):
         rng, train = np.random.default_rng(random_state + split), np.zeros(len(snapshots.rows), dtype=bool)
-        for time, rows in zip(snapshots.times, np.split(snapshots.rows, np.cumsum(snapshots.sizes)[:-1]), strict=True):
+        for time, rows in zip(snapshots.times, snapshots.rows_by_time, strict=True):
             cells = rng.permutation(rows)
             n_train = round((1 - test_size) * len(cells))
             if n_train < 2 or n_train == len(cells):
@@ -62,6 +62,16 @@ def leave_out_times(times: Array, time_key: str, random_state: int) -> list[Fold
             "time points; use protocol='cells'."
         )
     return [Fold(split, times != time, random_state) for split, time in enumerate(there[1:-1])]
+
+
+def compared(snapshots: Snapshots, fold: Fold, protocol: str) -> list[tuple[int, int]]:
+    """How many cells the populations have whose distance a fold asks for."""
+    known = np.array([np.count_nonzero(fold.train[rows]) for rows in snapshots.rows_by_time])
+    held_out = snapshots.sizes - known
+    if protocol == "cells":
+        return [(int(max(held_out[k], known[k + 1])), int(held_out[k + 1])) for k in range(len(known) - 1)]
+    (k,) = np.flatnonzero(held_out)
+    return [(int(known[k - 1] + known[k + 1]), int(held_out[k]))]
 
 
 def clouds(snapshots: Snapshots) -> list[Cloud]:

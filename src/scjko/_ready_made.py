@@ -54,7 +54,7 @@ def ready_made(
             f"couplings must have one matrix for each of {_pairs(wanted)}; missing: {_pairs(missing)}; "
             f"not consecutive time points: {_pairs(unknown)}."
         )
-    points, rows = snapshots.points, np.split(snapshots.rows, np.cumsum(snapshots.sizes)[:-1])
+    points, rows = snapshots.points, snapshots.rows_by_time
     found: list[Coupling | OperatorCoupling] = []
     for k, key in enumerate(wanted):
         sides = [_Side(names[np.sort(rows[i])], np.argsort(rows[i]), points[i]) for i in (k, k + 1)]
@@ -64,7 +64,7 @@ def ready_made(
 
 def as_matrices(couplings: Sequence[Coupling], snapshots: Snapshots) -> dict[tuple[float, float], sparse.csr_matrix]:
     """Couplings ``{(t0, t1): matrix}`` with the cells in the order of the AnnData, as :func:`ready_made` takes them."""
-    rows = np.split(snapshots.rows, np.cumsum(snapshots.sizes)[:-1])
+    rows = snapshots.rows_by_time
     ranks = [np.argsort(np.argsort(row)) for row in rows]
     matrices = {}
     for k, coupling in enumerate(couplings):

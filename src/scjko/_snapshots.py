@@ -46,6 +46,11 @@ class Snapshots:
         return np.split(self.cell_weights, np.cumsum(self.sizes)[:-1])
 
     @property
+    def rows_by_time(self) -> list[NDArray[np.int64]]:
+        """The rows in the AnnData of the cells of each snapshot."""
+        return np.split(self.rows, np.cumsum(self.sizes)[:-1])
+
+    @property
     def cell_times(self) -> NDArray[np.float64]:
         """The time of each cell here."""
         return np.repeat(self.times, self.sizes)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from scjko.core.budget import LARGEST_EXACT, allot, machine_memory, need
+from scjko.core.budget import LARGEST_EXACT, allot, distances_at_once, machine_memory, need
 
 GB = 10**9
 
@@ -38,6 +38,17 @@ def test_the_message_says_the_smallest_limit_that_works(coupling):
     smallest = float(re.search(r"works is ([\d.]+)", str(error.value))[1].rstrip("."))
     assert allot(coupling, sizes, 5, 1000, int(smallest * GB), 2).at_once == 1
     assert ("coupling='auto'" in str(error.value)) == (coupling not in ("auto", "decomposed"))
+
+
+def test_as_many_distances_at_a_time_as_fit_and_an_error_that_says_what_would():
+    each = need("exact", 3000, 2000, 5, 1000)
+    for limit, at_once in ((each, 1), (2 * each - 1, 1), (2 * each, 2), (100 * each, 4)):
+        assert distances_at_once([(10, 20), (3000, 2000)], limit, 4) == at_once
+    with pytest.raises(MemoryError, match="smallest memory_limit that works is") as error:
+        distances_at_once([(10, 20), (3000, 2000)], each // 4, 4)
+    smallest = float(re.search(r"works is ([\d.]+)", str(error.value))[1].rstrip("."))
+    assert distances_at_once([(3000, 2000)], int(smallest * GB), 4) == 1
+    assert "a random 50 % of the cells" in str(error.value)
 
 
 def test_the_memory_of_this_machine_is_of_a_machine():

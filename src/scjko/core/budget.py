@@ -1,4 +1,4 @@
-"""How much memory couplings take, and which solver fits into what there is."""
+"""How much memory couplings and distances take, and which solver fits into what there is."""
 
 from __future__ import annotations
 
@@ -67,3 +67,23 @@ def allot(coupling: str, sizes: Sequence[int], n_dims: int, batch: int, limit: i
             f"{other}."
         )
     return Budget(solvers, int(max(1, min(n_cores, limit // max(needs)))), needs)
+
+
+def distances_at_once(pairs: Sequence[tuple[int, int]], limit: int, n_cores: int) -> int:
+    """How many exact distances fit into ``limit`` bytes at a time, the largest being of as many cells as in ``pairs``.
+
+    Raises
+    ------
+    MemoryError
+        If the largest does not fit; the message says what would.
+    """
+    n, m = max(pairs, key=lambda pair: pair[0] * pair[1])
+    needed = need("exact", n, m, 0, 0)
+    if needed > limit:
+        share = min((limit / needed) ** 0.5, 0.99)
+        raise MemoryError(
+            f"memory_limit is {limit / 1e9:.3g} GB, and the exact distance of {n} and {m} cells needs "
+            f"{needed / 1e9:.3g} GB; the smallest memory_limit that works is {needed / 1e9 + 0.0005:.3f}. Or validate "
+            f"a random {100 * share:.2g} % of the cells, which says as much."
+        )
+    return min(n_cores, limit // needed)

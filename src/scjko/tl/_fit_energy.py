@@ -130,8 +130,8 @@ def fit_energy(
     epsilon
         Regularisation of the Sinkhorn coupling, relative to the mean cost.
     memory_limit
-        Memory that couplings may take, in GB; by default a quarter of the machine's. It decides how many intervals are
-        solved at a time, and with ``coupling="auto"`` by which solver.
+        Memory that couplings (and distances in :func:`scjko.tl.validate`) may take, in GB; by default a quarter of the
+        machine's. It decides how many intervals are solved at a time, and with ``coupling="auto"`` by which solver.
     whiten
         Whether to standardise each component before fitting.
     layers

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,14 +10,14 @@ import pandas as pd
 from anndata import AnnData
 
 from .._checks import check_bool, check_integer, check_new_key, check_option, check_positive
-from .._fitting import couple_snapshots, fit_snapshots
-from .._folds import Fold, Row, cells_rows, leave_out_cells, leave_out_times, times_rows
+from .._fitting import couple_snapshots, fit_snapshots, memory_limit
+from .._folds import Fold, Row, cells_rows, compared, leave_out_cells, leave_out_times, times_rows
 from .._logging import logger, progress_bar
 from .._settings import check_options
 from .._snapshots import Snapshots, Whitening, cell_times, cell_weights, check_snapshots, collect, representation
 from .._storage import write_fields
 from .._verdict import verdict
-from ..core.budget import LARGEST_EXACT
+from ..core.budget import LARGEST_EXACT, distances_at_once
 from ..core.couplings import Coupling, couple
 from ..core.parallel import check_client, side_by_side
 from ._fit_energy import fit_energy
@@ -43,7 +44,8 @@ def validate(
     """Whether an energy predicts cells it has not seen, and better than can be done without training.
 
     Fits with some cells held out, predicts those, and compares by exact earth mover's distance, beside predictors that
-    need no training. A log line says in plain words what came out.
+    need no training. A log line says in plain words what came out. Exact distances take memory by the product of the
+    numbers of cells: what does not fit into ``memory_limit`` is refused before anything is fitted.
 
     Parameters
     ----------
@@ -128,6 +130,8 @@ def validate(
         folds = leave_out_cells(everything, check_positive("test_size", test_size), n_splits, random_state)
     else:
         folds = leave_out_times(times, time_key, random_state)
+    pairs = [pair for fold in folds for pair in compared(everything, fold, protocol)]
+    at_once = distances_at_once(pairs, memory_limit(asked), os.cpu_count() or 1)
     if whiten == "all":
         coordinates = Whitening.of(coordinates)(coordinates)
 
@@ -146,7 +150,8 @@ def validate(
         return [{"protocol": protocol, "split": fold.split, **row} for row in rows]
 
     with progress_bar(len(folds), "validation", enabled=progress) as bar:
-        frame = pd.DataFrame([row for rows in side_by_side(run, folds, bar.update, client=client) for row in rows])
+        done = side_by_side(run, folds, bar.update, at_once=at_once, client=client)
+    frame = pd.DataFrame([row for rows in done for row in rows])
     frame.attrs["verdict"], beaten = verdict(frame)
     (logger.info if beaten else logger.warning)("%s", frame.attrs["verdict"])
     write_fields(adata, uns={key_added: frame.copy()})
