@@ -178,6 +178,16 @@ def embedding(adata: AnnData, basis: Any) -> tuple[str, NDArray[np.floating]]:
     return representation(adata, found[0], None)
 
 
+def neighbours(adata: AnnData, neighbors_key: str | None, use_rep: str) -> str:
+    """The name in ``obsp`` of the neighbours that scanpy stored under ``neighbors_key``."""
+    held = adata.uns.get(neighbors_key or "neighbors", {})
+    name = str(held.get("connectivities_key", "connectivities")) if hasattr(held, "get") else "connectivities"
+    if name not in adata.obsp or (neighbors_key is not None and neighbors_key not in adata.uns):
+        asked = "" if neighbors_key is None else f", key_added={neighbors_key!r}"
+        raise KeyError(f"No neighbours in adata.obsp; run sc.pp.neighbors(adata, use_rep={use_rep!r}{asked}) first.")
+    return name
+
+
 def _choose(adata: AnnData, use_rep: str | None) -> str:
     there = ", ".join(map(repr, adata.obsm)) or "nothing"
     if use_rep is not None:

@@ -58,6 +58,14 @@ def test_fates_of_the_velocity_kernel_are_the_true_ones(committing):
     assert true_fates_found(found_terminal_states(kernel), committing) >= 0.8
 
 
+def test_the_velocity_kernel_takes_neighbours_of_a_name(committing):
+    sc.pp.neighbors(committing, n_neighbors=7, use_rep="X_jko", key_added="few")
+    kernel = sj.external.cellrank.velocity_kernel(committing, neighbors_key="few")
+    assert (kernel.connectivities != committing.obsp["few_connectivities"]).nnz == 0
+    with pytest.raises(KeyError, match=r"use_rep='X_jko', key_added='other'\) first"):
+        sj.external.cellrank.velocity_kernel(committing, neighbors_key="other")
+
+
 def test_fates_of_the_transition_matrix_are_the_true_ones(committing):
     sj.tl.transition_matrix(committing)
     kernel = cr.kernels.PrecomputedKernel(committing.obsp["jko_transition"], adata=committing)

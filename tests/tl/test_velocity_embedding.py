@@ -73,7 +73,7 @@ def test_what_is_missing_is_named(fitted, adata):
         sj.tl.velocity_embedding(adata)
     with pytest.raises(KeyError, match="No basis='umap'"):
         sj.tl.velocity_embedding(fitted)
-    with pytest.raises(KeyError, match=r"run sc\.pp\.neighbors\(adata\) first"):
+    with pytest.raises(KeyError, match=r"run sc\.pp\.neighbors\(adata, use_rep='X_jko'\) first"):
         sj.tl.velocity_embedding(fitted, basis="latent")
     with pytest.raises(KeyError, match=r"key_added='mine'"):
         sj.tl.velocity_embedding(fitted, basis="latent", neighbors_key="mine")

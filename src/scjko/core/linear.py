@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 #: Entries of y held at a time: 128 MB in float64.
 BLOCK_ENTRIES = 16_000_000
-#: Matrices of up to this size are small: of 1500, eigenvalues take 0.6 s on one thread, and 5 s on two of a busy machine.
+#: Up to this size matrices are small: eigenvalues of 1500 take 0.6 s on one thread, and on two 5 s if others work too.
 FEW_FEATURES = 2000
 #: Strengths tried by ``ridge="auto"``, on features scaled to unit mean square.
 RIDGES = 10.0 ** np.arange(-10, 1)

@@ -12,12 +12,15 @@ from anndata import AnnData
 from .._fitted import FittedCells, fitted_cells
 from .._keys import Keys
 from .._ready_made import as_matrices, ready_made
+from .._snapshots import neighbours
 from .._storage import fitted, restored_on_error, time_values_from_uns, write_fields
 from ..core.couplings import Coupling
 from ._packages import package
 
 
-def velocity_kernel(adata: AnnData, *, key: str = "jko", backward: bool = False, **kwargs: Any) -> Any:
+def velocity_kernel(
+    adata: AnnData, *, neighbors_key: str | None = None, key: str = "jko", backward: bool = False, **kwargs: Any
+) -> Any:
     """CellRank's kernel of the fitted velocity: cells step to those neighbours that their velocity points to.
 
     Parameters
@@ -25,6 +28,8 @@ def velocity_kernel(adata: AnnData, *, key: str = "jko", backward: bool = False,
     adata
         Annotated data with a fit by :func:`scjko.tl.fit_energy` and neighbours by :func:`scanpy.pp.neighbors`, best of
         the same representation (``use_rep="X_jko"``).
+    neighbors_key
+        The ``key_added`` of the neighbours.
     key
         The ``key_added`` of the fit.
     backward
@@ -46,11 +51,15 @@ def velocity_kernel(adata: AnnData, *, key: str = "jko", backward: bool = False,
     """
     cr = package("cellrank")
     fitted(adata, key)
-    if "connectivities" not in adata.obsp:
-        coordinates = Keys(key).coordinates
-        raise KeyError(f"No neighbours in adata.obsp; run sc.pp.neighbors(adata, use_rep={coordinates!r}) first.")
     keys = Keys(key)
-    kernel = cr.kernels.VelocityKernel(adata, backward=backward, attr="obsm", xkey=keys.coordinates, vkey=keys.velocity)
+    kernel = cr.kernels.VelocityKernel(
+        adata,
+        backward=backward,
+        attr="obsm",
+        xkey=keys.coordinates,
+        vkey=keys.velocity,
+        conn_key=neighbours(adata, neighbors_key, keys.coordinates),
+    )
     # Processes forked from one that runs JAX may wait for each other for ever; threads do not.
     return kernel.compute_transition_matrix(**{"backend": "threading", "show_progress_bar": False, **kwargs})
 

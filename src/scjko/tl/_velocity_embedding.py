@@ -6,7 +6,7 @@ from scipy import sparse
 
 from .._checks import check_adata
 from .._keys import Keys
-from .._snapshots import embedding, representation
+from .._snapshots import embedding, neighbours, representation
 from .._storage import fitted, write_fields
 from ..core.embedding import project
 
@@ -56,18 +56,9 @@ def velocity_embedding(
     keys = Keys(key)
     _, embedded = embedding(adata, basis)
     x, velocity = (representation(adata, name, None)[1] for name in (keys.coordinates, keys.velocity))
-    graph = _neighbours(adata, neighbors_key)
+    graph = sparse.csr_matrix(adata.obsp[neighbours(adata, neighbors_key, keys.coordinates)])
     projected = project(velocity.astype(np.float64), x.astype(np.float64), embedded.astype(np.float64), graph)
     if copy:
         adata = adata.copy()
     write_fields(adata, obsm={keys.velocity_on(basis): projected})
     return adata if copy else None
-
-
-def _neighbours(adata: AnnData, neighbors_key: str | None) -> sparse.csr_matrix:
-    held = adata.uns.get(neighbors_key or "neighbors", {})
-    name = str(held.get("connectivities_key", "connectivities")) if hasattr(held, "get") else "connectivities"
-    if name not in adata.obsp or (neighbors_key is not None and neighbors_key not in adata.uns):
-        asked = "" if neighbors_key is None else f", key_added={neighbors_key!r}"
-        raise KeyError(f"No neighbours in adata.obsp; run sc.pp.neighbors(adata{asked}) first.")
-    return sparse.csr_matrix(adata.obsp[name])
