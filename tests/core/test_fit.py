@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scjko.core import descent, schedule
+from scjko.core import descent, linear, schedule
 from scjko.core.couplings import couple
 from scjko.core.descent import Training
-from scjko.core.fit import fit
+from scjko.core.features import linear_potential
+from scjko.core.fit import ClosedForm, fit, normal_equations
 from scjko.core.intervals import Intervals
 from scjko.core.metrics import emd
 from scjko.core.schedule import n_batches
@@ -43,6 +44,21 @@ def test_a_quadratic_potential_is_recovered(rng, scheme):
     assert (fitted.explained > 0.99).all()
     assert fitted.losses[-1] < 0.01 < fitted.losses[0]
     assert emd(fitted.energy.step(x, 0.0, 0.5), points[1]) < 0.01
+
+
+def test_normal_equations_are_the_same_in_blocks(rng, monkeypatch):
+    """Memory does not grow with the number of cells, and the sums are what they were."""
+    points, intervals = contracting(rng, "explicit")
+    terms = ("potential", "interaction", "internal")
+    settings = ClosedForm(degree=2, n_centers=4)
+    fitted = fit(points, couple(points), intervals, terms=terms, mixing="interval", settings=settings)
+    features = linear_potential(points[0], degree=2, n_centers=4, random_state=0)
+    whole = normal_equations(fitted.problem, features, features)
+    monkeypatch.setattr(linear, "BLOCK_ENTRIES", 1000)
+    blocks = normal_equations(fitted.problem, features, features)
+    np.testing.assert_allclose(blocks.gram, whole.gram, rtol=1e-9, atol=1e-12 * abs(whole.gram).max())
+    np.testing.assert_allclose(blocks.moment, whole.moment, rtol=1e-9, atol=1e-12 * abs(whole.moment).max())
+    assert blocks.square == pytest.approx(whole.square) and blocks.n_rows == whole.n_rows
 
 
 def test_potentials_of_different_intervals_are_comparable(rng):

@@ -21,6 +21,17 @@ def rows(rng):
     return y, rng.normal(size=(n, 2)), rng.uniform(0.1, 1, size=n), basis
 
 
+def normal_equations(y, velocity, weight, basis, n_features, n_shared):
+    """Of forces y (n, n_features + n_shared, d) that are written out."""
+    forces = np.concatenate([y, velocity[:, None]], axis=1)
+
+    def products(chosen):
+        return np.einsum("n,nid,njd->ij", weight[chosen], forces[chosen], forces[chosen])
+
+    sizes = {"n_features": n_features, "n_shared": n_shared, "n_dims": y.shape[2]}
+    return accumulate(products, weight, basis, **sizes)
+
+
 def dense(y, basis):
     """Every row written out: (n · d, mixed features + shared ones)."""
     mixed = np.einsum("nm,nid->nmid", basis, y[:, :3]).reshape(len(y), -1, 2)
@@ -29,7 +40,7 @@ def dense(y, basis):
 
 def test_the_solution_is_that_of_least_squares_with_its_minus(rows):
     y, velocity, weight, basis = rows
-    solution = solve(accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2), 1e-12)
+    solution = solve(normal_equations(y, velocity, weight, basis, 3, 2), 1e-12)
     root = np.sqrt(np.repeat(weight, 2))
     expected, *_ = np.linalg.lstsq(root[:, None] * dense(y, basis), -root * velocity.ravel(), rcond=None)
     np.testing.assert_allclose(solution.theta, expected, rtol=1e-6)
@@ -42,7 +53,7 @@ def test_coefficients_that_share_no_row_are_solved_apart_and_come_out_as_togethe
     y, velocity, weight, basis = rows
     ends = np.repeat(basis, 2, axis=1) * np.tile(np.random.default_rng(1).uniform(1, 2, (len(y), 1)), (1, 4))
     ends = ends[:, [0, 2, 1, 3]]  # columns 0 and 2 are mixed by some rows, 1 and 3 by the others
-    normal = accumulate(lambda chosen: y[chosen], velocity, weight, ends, 5, 0)
+    normal = normal_equations(y, velocity, weight, ends, 5, 0)
     assert [block.columns.tolist() for block in normal.blocks] == [
         [*range(5), *range(10, 15)],
         [*range(5, 10), *range(15, 20)],
@@ -59,19 +70,10 @@ def test_coefficients_that_share_no_row_are_solved_apart_and_come_out_as_togethe
 
 def test_without_its_last_coefficient_a_problem_is_that_of_the_others(rows):
     y, velocity, weight, basis = rows
-    shorter = accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2).without_last()
-    expected = accumulate(lambda chosen: y[chosen][:, :4], velocity, weight, basis, 3, 1)
+    shorter = normal_equations(y, velocity, weight, basis, 3, 2).without_last()
+    expected = normal_equations(y[:, :4], velocity, weight, basis, 3, 1)
     np.testing.assert_allclose(shorter.gram, expected.gram, rtol=1e-12)
     np.testing.assert_allclose(shorter.moment, expected.moment, rtol=1e-12)
-
-
-def test_blocks_do_not_change_the_sums(rows, monkeypatch):
-    y, velocity, weight, basis = rows
-    whole = accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2)
-    monkeypatch.setattr(linear, "BLOCK_ENTRIES", 50)
-    parts = accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2)
-    np.testing.assert_allclose(parts.gram, whole.gram, rtol=1e-12)
-    np.testing.assert_allclose(parts.moment, whole.moment, rtol=1e-12)
 
 
 def test_automatic_ridge_is_near_the_best_for_unseen_rows(rng):
@@ -79,7 +81,7 @@ def test_automatic_ridge_is_near_the_best_for_unseen_rows(rng):
     theta, n, p = rng.normal(size=40) * (np.arange(40) < 5), 100, 40
     y, unseen = rng.normal(size=(n, p, 1)), rng.normal(size=(2000, p, 1))
     velocity = -(y[..., 0] @ theta)[:, None] + 2 * rng.normal(size=(n, 1))
-    normal = accumulate(lambda chosen: y[chosen], velocity, np.ones(n), np.ones((n, 1)), p, 0)
+    normal = normal_equations(y, velocity, np.ones(n), np.ones((n, 1)), p, 0)
 
     def error(ridge):
         return np.mean((unseen[..., 0] @ (solve(normal, ridge).theta - theta)) ** 2)
@@ -92,7 +94,7 @@ def test_automatic_ridge_is_near_the_best_for_unseen_rows(rng):
 def test_singular_equations_are_an_error_that_says_what_to_do(rows):
     y, velocity, weight, basis = rows
     y[:, 1] = y[:, 0]
-    normal = accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2)
+    normal = normal_equations(y, velocity, weight, basis, 3, 2)
     with pytest.raises(LinAlgError, match="ridge='auto'"):
         solve(normal, 1e-300)
     assert np.isfinite(solve(normal, "auto").theta).all()
@@ -102,4 +104,4 @@ def test_features_that_overflow_are_an_error(rows):
     y, velocity, weight, basis = rows
     y[3, 2, 1] = np.inf
     with pytest.raises(FloatingPointError, match="lower degree"):
-        accumulate(lambda chosen: y[chosen], velocity, weight, basis, 3, 2)
+        normal_equations(y, velocity, weight, basis, 3, 2)

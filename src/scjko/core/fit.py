@@ -16,10 +16,11 @@ from .couplings import Coupling, OperatorCoupling
 from .descent import Training, descend
 from .energies import Energy
 from .features import has_all, linear_potential
+from .gram import gram
 from .interactions import feature_forces
 from .intervals import Intervals
-from .linear import BLOCK_ENTRIES, Normal, Solution, accumulate, solve
-from .models import LinearPotential, NeuralPotential, Weights, feature_gradients
+from .linear import Normal, Solution, accumulate, blocks, solve
+from .models import LinearPotential, NeuralPotential, Weights
 from .problem import STILL, Problem, Scales, make_problem
 from .screening import MAX_PRODUCTS, ROUNDS, missing_products
 
@@ -180,26 +181,39 @@ def normal_equations(
     """The normal equations of a potential, an interaction kernel and β, as many of them as the problem has."""
     n_features = len(potential[0].exponents) + len(potential[1]["centers"])
     n_kernel = 0 if kernel[0] is None else len(kernel[0].exponents) + len(kernel[1]["centers"])
-    n_shared = n_kernel + problem.score.shape[1]
-    largest = BLOCK_ENTRIES // ((n_features + n_shared) * problem.n_dims)
+    n_shared, n_dims = n_kernel + problem.score.shape[1], problem.n_dims
 
-    def slopes(chosen: NDArray[np.int64]) -> Array:
-        z = problem.z[chosen]
-        (slope,) = in_blocks(lambda block: (feature_gradients(*potential, block),), z, largest=largest)
-        parts = [slope]
-        if kernel[0] is not None:
-            forces = partial(feature_forces, *kernel)
-            felt = np.empty((len(chosen), n_kernel, problem.n_dims))
-            for k, among in enumerate(problem.populations):
-                here = problem.snapshot[chosen] == k
-                (felt[here],) = in_blocks(
-                    lambda block, among=among.filled: (forces(block, *among),), z[here], largest=512
-                )
-            parts.append(felt)
-        return np.concatenate([*parts, problem.score[chosen]], axis=1)
+    def products(members: NDArray[np.int64]) -> Array:
+        total = np.zeros((n_features + n_shared + 1,) * 2)
+        for block in blocks(len(members), 4 * n_features + (n_shared + 1) * n_dims):
+            rows = members[block]
+            written_out = np.concatenate(
+                [_felt(problem, kernel, rows, n_kernel), problem.score[rows], problem.velocity[rows, None]], axis=1
+            )
+            total += gram(*potential, problem.z[rows].astype(np.float64), problem.weight[rows], written_out)
+        return total
 
-    basis = problem.labels.astype(np.float64)
-    return accumulate(slopes, problem.velocity, problem.weight, basis, n_features, n_shared)
+    return accumulate(
+        products,
+        problem.weight,
+        problem.labels.astype(np.float64),
+        n_features=n_features,
+        n_shared=n_shared,
+        n_dims=n_dims,
+    )
+
+
+def _felt(
+    problem: Problem, kernel: tuple[LinearPotential | None, Weights], rows: NDArray[np.int64], n_kernel: int
+) -> Array:
+    """∫ ∇φ(z − z') dμ(z') of each feature of a kernel, at these rows (n, n_kernel, d)."""
+    felt, forces = np.empty((len(rows), n_kernel, problem.n_dims)), partial(feature_forces, *kernel)
+    for k, among in enumerate(problem.populations if n_kernel else ()):
+        here = problem.snapshot[rows] == k
+        (felt[here],) = in_blocks(
+            lambda block, among=among.filled: (forces(block, *among),), problem.z[rows[here]], largest=512
+        )
+    return felt
 
 
 def _offsets(energy: Energy, points: Sequence[Array], point_weights: Sequence[Array]) -> Array:

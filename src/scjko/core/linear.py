@@ -4,7 +4,7 @@ With ∇J(z) = Σ_i θ_i y_i(z), the loss Σ w ‖Σ_i θ_i y_i(z) + v̄‖² is
 
     A = Σ w y yᵀ,    b = Σ w y v̄        (proposition 3.3 of the paper, whose statement drops the minus)
 
-A and b are summed in float64 over blocks of rows, so that memory does not grow with the number of cells. Coefficients
+A and b are summed in float64 (:mod:`scjko.core.gram`). Coefficients
 that no row has in common, such as those of different intervals, are problems of their own, and share but the ridge.
 """
 
@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 Array = NDArray[np.float64]
 
-#: Entries of y held at a time: 128 MB in float64.
+#: Numbers held at a time: 128 MB in float64.
 BLOCK_ENTRIES = 16_000_000
 #: Up to this size matrices are small: eigenvalues of 1500 take 0.6 s on one thread, and on two 5 s if others work too.
 FEW_FEATURES = 2000
@@ -93,47 +93,51 @@ def threads_for(size: int) -> threadpool_limits:
 
 
 def blocks(n_rows: int, row_entries: int) -> Iterator[slice]:
-    """Slices of rows that hold at most ``BLOCK_ENTRIES`` entries of y each."""
+    """Slices of rows of ``row_entries`` numbers each that hold at most ``BLOCK_ENTRIES`` of them."""
     size = max(1, BLOCK_ENTRIES // max(1, row_entries))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
 def accumulate(
-    rows: Callable[[NDArray[np.int64]], Array],
-    velocity: Array,
+    products: Callable[[NDArray[np.int64]], Array],
     weight: Array,
     basis: Array,
+    *,
     n_features: int,
     n_shared: int,
+    n_dims: int,
 ) -> Normal:
     """The normal equations of features whose coefficients are mixed in time, and of others that are shared.
 
-    ``rows(chosen)`` gives y of the rows with these numbers, (n, n_features + n_shared, d). The first ``n_features`` of
-    them stand once for each column of ``basis`` (n_rows, n_mixed): the coefficient of feature i in row n is
-    Σ_m basis[n, m] θ[m, i].
-    Rows of the same basis are summed first and mixed afterwards, which costs no more than a constant potential.
+    ``products(chosen)`` gives Σ w f · f' over the rows with these numbers, f being the y of ``n_features``, those of
+    ``n_shared`` others, and last v̄. The first stand once for each column of ``basis`` (n_rows, n_mixed): in row n the
+    coefficient of feature i is Σ_m basis[n, m] θ[m, i]. Rows of the same basis are summed first and mixed afterwards,
+    which costs no more than a constant potential.
     """
-    n_dims, n_slopes = velocity.shape[1], n_features + n_shared
     mixtures, group = np.unique(basis, axis=0, return_inverse=True)
-    total, size = weight.sum(), basis.shape[1] * n_features + n_shared
+    total, size, square = weight.sum(), basis.shape[1] * n_features + n_shared, 0.0
     moment, found = np.zeros(size), []
     for mixed in _together(mixtures, n_shared):
         own = (mixed[:, None] * n_features + np.arange(n_features)).ravel()
         columns = np.append(own, np.arange(size - n_shared, size))
         gram = np.zeros((len(columns), len(columns)))
         for g in np.flatnonzero(mixtures[:, mixed].any(axis=1)):
-            with threads_for(n_slopes):
-                part, part_moment = _sums(rows, velocity, weight, np.flatnonzero(group.ravel() == g), n_slopes, n_dims)
+            with threads_for(n_features + n_shared):
+                part = products(np.flatnonzero(group.ravel() == g))
+            if not np.isfinite(part).all():
+                raise FloatingPointError(
+                    "The features of the linear energy overflow; scale the representation, lower degree, or whiten."
+                )
             # Kronecker products spread the group's sums over the coefficients it mixes.
-            spread = np.zeros((len(columns), n_slopes))
+            spread = np.zeros((len(columns), n_features + n_shared))
             spread[: len(own), :n_features] = np.kron(mixtures[g, mixed, None], np.eye(n_features))
             spread[len(own) :, n_features:] = np.eye(n_shared)
-            gram += spread @ part @ spread.T
-            moment[columns] += spread @ part_moment
+            gram += spread @ part[:-1, :-1] @ spread.T
+            moment[columns] += spread @ part[:-1, -1]
+            square += part[-1, -1]
         found.append(Block(columns, gram / total))
-    square, n_rows = float(weight @ np.sum(velocity**2, axis=1)) / total, n_dims * total**2 / float(weight @ weight)
-    return Normal(tuple(found), moment / total, square, n_rows)
+    return Normal(tuple(found), moment / total, square / total, n_dims * total**2 / float(weight @ weight))
 
 
 def _together(mixtures: Array, n_shared: int) -> list[NDArray[np.int64]]:
@@ -143,29 +147,6 @@ def _together(mixtures: Array, n_shared: int) -> list[NDArray[np.int64]]:
     there = (mixtures != 0).astype(int)
     n_parts, part = connected_components(there.T @ there, directed=False)
     return [np.flatnonzero(part == k) for k in range(n_parts)]
-
-
-def _sums(
-    rows: Callable[[NDArray[np.int64]], Array],
-    velocity: Array,
-    weight: Array,
-    members: NDArray[np.int64],
-    size: int,
-    n_dims: int,
-) -> tuple[Array, Array]:
-    gram, moment = np.zeros((size, size)), np.zeros(size)
-    for block in blocks(len(members), size * n_dims):
-        chosen = members[block]
-        y = np.asarray(rows(chosen), dtype=np.float64)
-        if not np.isfinite(y).all():
-            raise FloatingPointError(
-                "The features of the linear energy overflow; scale the representation, lower degree, or whiten."
-            )
-        flat = np.moveaxis(y, 1, 2).reshape(-1, size)
-        weighted = flat * np.repeat(weight[chosen], n_dims)[:, None]
-        gram += weighted.T @ flat
-        moment += weighted.T @ velocity[chosen].ravel()
-    return gram, moment
 
 
 def feature_scale(diagonal: Array) -> Array:

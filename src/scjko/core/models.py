@@ -68,16 +68,10 @@ class LinearPotential:
         squared = jnp.sum((z[None, :] - weights["centers"]) ** 2, axis=1)
         return jnp.concatenate([self._monomials(z), jnp.exp(-squared / weights["width"])])
 
-    def feature_gradient(self, weights: Weights, z: jax.Array) -> jax.Array:
-        """∇φ(z), one row for each feature; in closed form where there are many."""
-        away = z[None, :] - weights["centers"]
-        bumps = jnp.exp(-jnp.sum(away**2, axis=1) / weights["width"])
-        return jnp.concatenate([jax.jacfwd(self._monomials)(z), -2 / weights["width"] * bumps[:, None] * away])
-
     def mean_feature_gradient(self, weights: Weights, z: jax.Array, weight: jax.Array) -> jax.Array:
         """∫ ∇φ dμ over many weighted points ``z`` (m, d), one row for each feature.
 
-        The same as the mean of :meth:`feature_gradient`, by matrix products in place of a gradient for each point.
+        By matrix products in place of a gradient for each point.
         """
         centers, width = weights["centers"], weights["width"]
         squared = jnp.sum(z**2, axis=1)[:, None] - 2 * z @ centers.T + jnp.sum(centers**2, axis=1)[None, :]
@@ -89,13 +83,13 @@ class LinearPotential:
     def _monomials(self, z: jax.Array) -> jax.Array:
         # Products of as many coordinates as the degree, filled up with ones, in place of powers: a few operations for
         # any number of monomials, and derivatives that are finite at zero.
-        factors = jnp.append(z, 1.0)[self._factors(z.shape[0])]
+        factors = jnp.append(z, 1.0)[self.factors(z.shape[0])]
         product = factors[:, 0]
         for k in range(1, factors.shape[1]):
             product = product * factors[:, k]
         return product
 
-    def _factors(self, n_dims: int) -> NDArray[np.int64]:
+    def factors(self, n_dims: int) -> NDArray[np.int64]:
         """The coordinates that each monomial multiplies, filled up with ``n_dims``, which stands for one."""
         degree = max((sum(powers) for powers in self.exponents), default=1)
         factors = np.full((len(self.exponents), degree), n_dims)
@@ -128,9 +122,3 @@ def gradients(model: Model, weights: Weights, z: jax.Array, c: jax.Array) -> jax
 def hessians(model: Model, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
     """∇²V at each of many points."""
     return jax.vmap(jax.hessian(model.value, argnums=1), (None, 0, 0))(weights, z, c)
-
-
-@partial(jax.jit, static_argnums=0)
-def feature_gradients(model: LinearPotential, weights: Weights, z: jax.Array) -> jax.Array:
-    """∇φ at each of many points (n, n_features, d)."""
-    return jax.vmap(model.feature_gradient, (None, 0))(weights, z)
