@@ -168,13 +168,13 @@ def solve(normal: Normal, ridge: float | str) -> Solution:
     scale = feature_scale(normal.diagonal)
     moment = normal.moment / scale
     blocks = [Block(c, gram / np.outer(scale[c], scale[c])) for c, gram in normal.blocks]
-    values, along = (
-        np.concatenate(parts) for parts in zip(*(_spectrum(*block, moment) for block in blocks), strict=True)
-    )
-    strength = _best_ridge(normal, values, along) if ridge == "auto" else float(ridge)
-    theta = np.empty(len(moment))
-    for columns, gram in blocks:
-        theta[columns] = -_cholesky_solve(gram, moment[columns], strength) / scale[columns]
+    with threads_for(max(len(columns) for columns, _ in blocks)):
+        spectra = [_spectrum(*block, moment) for block in blocks]
+        values, along = (np.concatenate(parts) for parts in zip(*spectra, strict=True))
+        strength = _best_ridge(normal, values, along) if ridge == "auto" else float(ridge)
+        theta = np.empty(len(moment))
+        for columns, gram in blocks:
+            theta[columns] = -_cholesky_solve(gram, moment[columns], strength) / scale[columns]
     lowest, highest = values.min() + strength, values.max() + strength
     return Solution(
         theta,
@@ -186,8 +186,7 @@ def solve(normal: Normal, ridge: float | str) -> Solution:
 
 def _spectrum(columns: NDArray[np.int64], gram: Array, moment: Array) -> tuple[Array, Array]:
     """The eigenvalues of a block, none below zero, and b along its eigenvectors."""
-    with threads_for(len(gram)):
-        values, vectors = np.linalg.eigh(gram)
+    values, vectors = np.linalg.eigh(gram)
     return np.maximum(values, 0.0), vectors.T @ moment[columns]
 
 

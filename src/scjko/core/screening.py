@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .features import DEGREE
-from .linear import blocks
+from .linear import blocks, threads_for
 from .problem import Problem
 
 Array = NDArray[np.float64]
@@ -49,7 +49,8 @@ def missing_products(problem: Problem, residual: Array, known: tuple[Powers, ...
     least = np.sqrt(2 * np.log(n_scores))
     found: list[tuple[float, list[Powers]]] = []
     for a, b in KINDS:
-        size = significance(problem, residual, a, b)
+        with threads_for(n_dims):
+            size = significance(problem, residual, a, b)
         pairs = np.argwhere((size > least) & ~np.eye(n_dims, dtype=bool)).tolist()
         found += [(float(size[i, j]), _contained(i, j, a, b, n_dims)) for i, j in pairs]
     old = set(known)
