@@ -41,6 +41,15 @@ def test_every_kind_of_array_is_read(adata):
         np.testing.assert_array_equal(values, expected)
 
 
+def test_columns_of_a_frame_that_are_no_numbers_are_named(adata):
+    frame = pd.DataFrame(adata.obsm["X_pca"], index=adata.obs_names, columns=[f"PC{i}" for i in range(10)])
+    adata.obsm["mixed"] = frame.assign(batch="one", kind=pd.Categorical(["a"] * adata.n_obs))
+    with pytest.raises(
+        ValueError, match=r"obsm\['mixed'\] has columns that are no numbers: 'batch', 'kind'; drop them"
+    ):
+        representation(adata, "mixed", 3)
+
+
 def test_representation_of_scanpy_2_is_found(adata):
     adata.obsm["pca"] = adata.obsm.pop("X_pca")
     assert representation(adata, None, None)[0] == "pca"
