@@ -11,11 +11,12 @@ NEWEST_PYTHON ?= $(call first_python,3.11,python3.13 $(wildcard $(HOME)/.pyenv/v
 first_python = $(shell for p in $(2); do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(1)".split("."))))' 2>/dev/null && echo "$$p" && break; done)
 
-.PHONY: help demo test test-nightly test-interop test-lowest test-newest test-wheel lint format docs check-docs tutorials clean
+.PHONY: help demo test coverage test-nightly test-interop test-lowest test-newest test-wheel lint format docs check-docs tutorials clean
 
 help:
 	@echo "make demo          fit a simulated differentiation with known truth and draw it, into demo/"
 	@echo "make test          run the tests"
+	@echo "make coverage      run the tests and say which lines and branches of core and tl they miss; fails below 90 %"
 	@echo "make test-nightly  run the large suites of generated cases and faults (SEED=1 for other cases)"
 	@echo "make test-interop  test with the real CellRank, scVelo and moscot, on Python 3.12 or later"
 	@echo "make test-lowest   test with the lowest versions of what scjko needs"
@@ -33,6 +34,9 @@ demo: $(VENV)/base
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+
+coverage: $(VENV)/dev
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov --cov-report=term-missing:skip-covered
 
 # Hundreds of generated cases, and the tests that take too long for every change. Cases are of so many shapes that
 # programs are compiled longer than they run: less so without optimisation. The other tests are of programs as users run
