@@ -116,28 +116,27 @@ def accumulate(
     which costs no more than a constant potential.
     """
     mixtures, group = np.unique(basis, axis=0, return_inverse=True)
-    total, size, square = weight.sum(), basis.shape[1] * n_features + n_shared, 0.0
+    size, square = basis.shape[1] * n_features + n_shared, 0.0
     moment, found = np.zeros(size), []
     for mixed in _together(mixtures, n_shared):
         own = (mixed[:, None] * n_features + np.arange(n_features)).ravel()
         columns = np.append(own, np.arange(size - n_shared, size))
-        gram = np.zeros((len(columns), len(columns)))
+        # Every coefficient takes the sums of its feature, as often as it is mixed in; the others are there once.
+        feature = np.append(np.tile(np.arange(n_features), len(mixed)), n_features + np.arange(n_shared + 1))
+        block = np.zeros((len(feature), len(feature)))
         for g in np.flatnonzero(mixtures[:, mixed].any(axis=1)):
+            share = np.append(np.repeat(mixtures[g, mixed], n_features), np.ones(n_shared + 1))
             with threads_for(n_features + n_shared):
-                part = products(np.flatnonzero(group.ravel() == g))
-            if not np.isfinite(part).all():
+                sums = products(np.flatnonzero(group.ravel() == g))
+            if not np.isfinite(sums).all():
                 raise FloatingPointError(
                     "The features of the linear energy overflow; scale the representation, lower degree, or whiten."
                 )
-            # Kronecker products spread the group's sums over the coefficients it mixes.
-            spread = np.zeros((len(columns), n_features + n_shared))
-            spread[: len(own), :n_features] = np.kron(mixtures[g, mixed, None], np.eye(n_features))
-            spread[len(own) :, n_features:] = np.eye(n_shared)
-            gram += spread @ part[:-1, :-1] @ spread.T
-            moment[columns] += spread @ part[:-1, -1]
-            square += part[-1, -1]
-        found.append(Block(columns, gram / total))
-    return Normal(tuple(found), moment / total, square / total, n_dims * total**2 / float(weight @ weight))
+            block += np.outer(share, share) * sums[np.ix_(feature, feature)]
+        found.append(Block(columns, block[:-1, :-1] / weight.sum()))
+        moment[columns] = block[:-1, -1] / weight.sum()
+        square += block[-1, -1] / weight.sum()
+    return Normal(tuple(found), moment, square, n_dims * weight.sum() ** 2 / float(weight @ weight))
 
 
 def _together(mixtures: Array, n_shared: int) -> list[NDArray[np.int64]]:
