@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import warnings
 
 import anndata
 import numpy as np
@@ -55,7 +56,8 @@ def test_fit_predict_and_validate_from_file_to_file(folder, tmp_path, capsys, ki
     assert main(["predict", str(fitted), "--time", "3", "--interpolate", "-o", str(between)]) == 0
     errors = tmp_path / "errors.csv"
     assert main(["validate", str(source), *FIT, "--n-splits", "1", "-o", str(errors)]) == 0
-    assert "fitted energy" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "fitted energy" in said.out and "fitted energy" not in said.err, "the verdict is said once"
     assert fingerprint(source) == before, "the input is never changed"
     assert set(pd.read_csv(errors)["method"]) >= {"scjko", "persistence", "floor"}
 
@@ -87,6 +89,30 @@ def test_json_gives_one_object_to_a_line(folder, tmp_path, capsys):
     assert "there is no file" in json.loads(capsys.readouterr().err.splitlines()[-1])["error"]
 
 
+def test_warnings_are_json_too_and_of_formats_there_are_none(folder, tmp_path, capsys, monkeypatch):
+    fit = sj.tl.fit_energy
+    monkeypatch.setattr(
+        sj.tl, "fit_energy", lambda *args, **options: (warnings.warn("look out", stacklevel=1), fit(*args, **options))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(["fit", str(folder / "cells.zarr"), *FIT, "-o", str(tmp_path / "fit.zarr"), "--json"]) == 0
+    logs = [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()]
+    assert [("look out" in log, "zarr v2" in log) for log in logs if "Warning" in log] == [(True, False)]
+
+
+def test_an_interrupt_is_one_line(folder, tmp_path, capsys, monkeypatch):
+    def stopped(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sj.tl, "fit_energy", stopped)
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", str(folder / "cells.h5ad"), *FIT, "-o", str(tmp_path / "fit.h5ad")])
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "scjko fit: interrupted\n"
+    assert not list(tmp_path.iterdir())
+
+
 def test_any_option_of_a_fit_can_be_set(folder, tmp_path):
     out = tmp_path / "fit.h5ad"
     flags = ["--set", "layers=[8, 8]", "--set", "time_label=target", "--terms", "potential", "--whiten"]
@@ -106,8 +132,16 @@ def test_what_is_wrong_is_said_in_one_line_with_exit_code_2(folder, tmp_path, ca
         (["fit", cells, *FIT, "-o", cells, "--force"], "is the input, which is never changed"),
         (["fit", cells, *FIT, "-o", tmp_path / "fit.txt"], "must end in .h5ad or .zarr"),
         (["fit", cells, *FIT, "-o", tmp_path / "no" / "fit.h5ad"], "does not exist"),
-        (["fit", cells, "--time-key", "hour", "-o", out], "No time_key='hour' in adata.obs"),
+        (["fit", cells, "--time-key", "hour", "-o", out], "No --time-key 'hour' in adata.obs"),
+        (
+            ["fit", cells, "--time-key", "day", "--n-pcs", "99", "-o", out],
+            "error: --n-pcs 99, but obsm['X_pca'] has 10",
+        ),
+        (["fit", cells, *FIT, "--memory-limit", "1e-9", "-o", out], "the smallest --memory-limit that works is 0.001"),
         (["fit", cells, *FIT, "--set", "speed=3", "-o", out], "--set speed=3: give NAME=VALUE"),
+        (["fit", cells, *FIT, "--set", "n_pcs=3", "-o", out], "it has a flag of its own, --n-pcs"),
+        (["fit", cells, *FIT, "--set", "key_added=mine", "-o", out], "it has a flag of its own, --key-added"),
+        (["fit", folder / "cells.zarr", *FIT, "-o", folder / "cells.zarr" / "in.zarr"], "lies in the input"),
         (["predict", cells, "--time", "3", "-o", out], "No fitted energy at adata.uns['jko']"),
         (["predict", cells, "--interpolate", "-o", out], "--interpolate needs --time"),
         (["validate", cells, *FIT, "-o", tmp_path / "errors.txt"], "must end in .csv or .json"),
@@ -115,6 +149,19 @@ def test_what_is_wrong_is_said_in_one_line_with_exit_code_2(folder, tmp_path, ca
         assert said in fails(arguments, capsys)
     assert (tmp_path / "there.h5ad").read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.h5ad", "there.h5ad"], "nothing is left behind"
+
+
+@pytest.mark.parametrize(("command", "name"), [("fit", "fit.h5ad"), ("validate", "errors.csv")])
+def test_a_folder_that_cannot_be_written_to_is_said_before_anything_is_computed(
+    folder, tmp_path, capsys, monkeypatch, command, name
+):
+    def refused(dir):
+        raise PermissionError(13, "Permission denied", dir)
+
+    monkeypatch.setattr(_files.tempfile, "TemporaryFile", refused)
+    monkeypatch.setattr(_files, "read", lambda path: pytest.fail("it began to read"))
+    said = fails([command, folder / "cells.h5ad", *FIT, "-o", tmp_path / name], capsys)
+    assert f"the folder {tmp_path} cannot be written to (Permission denied)" in said
 
 
 def test_force_replaces_files_and_stores(folder, tmp_path):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from scjko._times import read_label, read_time, read_times
+from scjko.core.intervals import time_text
 
 
 @pytest.mark.parametrize(
@@ -109,3 +110,31 @@ def test_a_single_time_is_a_number_or_a_label_of_the_column():
     for bad in ("late", float("nan"), None, "3h", "day 5"):
         with pytest.raises(ValueError, match="time="):
             read_time("time", bad, column)
+
+
+def test_time_values_tell_large_numbers_apart():
+    """Dates as numbers differ in the eighth digit."""
+    dates = [20200101, 20200108, 20200201]
+    told = dict(zip(dates, [0.0, 7.0, 31.0], strict=True))
+    for column in (pd.Series(dates), pd.Series(dates, dtype=float), pd.Series(dates).astype(str)):
+        np.testing.assert_array_equal(read_times(column, told), [0, 7, 31])
+        np.testing.assert_array_equal(read_times(column, {str(k): v for k, v in told.items()}), [0, 7, 31])
+    np.testing.assert_array_equal(read_times(pd.Series([0.9, 1.0], dtype=np.float32), {0.9: 5, 1: 6}), [5, 6])
+
+
+def test_time_values_that_contradict_themselves_are_an_error():
+    with pytest.raises(ValueError, match="says two things of '1': 0 and 3"):
+        read_times(pd.Series([1, 1]), {1: 0, "1": 3})
+    np.testing.assert_array_equal(read_times(pd.Series([1, 1]), {1: 3, "1": 3}), [3, 3])
+
+
+def test_times_are_shown_as_they_are_read():
+    shown = {
+        3.0: "3",
+        10 / 3: "3.33333",
+        20200101.0: "20200101",
+        1234567.5: "1234567.5",
+        1e20: "1e+20",
+        -2e5: "-200000",
+    }
+    assert {time: time_text(time) for time in shown} == shown

@@ -6,6 +6,7 @@ import argparse
 import inspect
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ FLAGS: dict[str, dict[str, Any]] = {
     "terms": {"nargs": "+", "metavar": "TERM", "help": "potential, interaction, internal (default: potential)"},
     "parametrization": {"choices": ["neural", "linear"], "help": "default: neural"},
     "scheme": {"choices": SCHEMES, "help": "default: both"},
+    "whiten": {"action": "store_true", "help": "standardise each component"},
     "coupling": {"choices": ("auto", *SOLVERS), "help": "default: auto"},
     "memory_limit": {
         "type": float,
@@ -35,12 +37,14 @@ FLAGS: dict[str, dict[str, Any]] = {
     "random_state": {"type": int, "metavar": "SEED", "help": "default: 0"},
 }
 
+#: Options of a fit that make no sense from file to file.
+NOT_HERE = ("adata", "progress", "copy", "couplings", "client")
+
 
 def add_fit(commands: Any) -> None:
     """``scjko fit``."""
     fit = _command(commands, "fit", "fit an energy to a time course and write it into a copy of the file", output=True)
     _fit_flags(fit)
-    fit.add_argument("--whiten", action="store_true", help="standardise each component")
     fit.add_argument("--key-added", default="jko", metavar="NAME", help="name of the fit (default: jko)")
     fit.set_defaults(run=_fit)
 
@@ -89,24 +93,28 @@ def _fit_flags(parser: argparse.ArgumentParser) -> None:
 def _options(parsed: argparse.Namespace) -> dict[str, Any]:
     """Options of a fit that the command line names."""
     options = {name: getattr(parsed, name) for name in FLAGS if getattr(parsed, name) is not None}
-    known = set(inspect.signature(tl.fit_energy).parameters) - {"adata", "time_key", "progress", "copy", "couplings"}
+    flags = {*FLAGS, "time_key", "key_added"}
+    known = set(inspect.signature(tl.fit_energy).parameters) - flags - set(NOT_HERE)
     for one in parsed.set:
-        name, _, value = one.partition("=")
-        if name.replace("-", "_") not in known or not value:
+        told, _, value = one.partition("=")
+        name = told.replace("-", "_")
+        if name in flags:
+            raise ValueError(f"--set {one}: it has a flag of its own, --{name.replace('_', '-')}")
+        if name not in known or not value:
             raise ValueError(f"--set {one}: give NAME=VALUE, with one of {', '.join(sorted(known))}")
         try:
-            options[name.replace("-", "_")] = json.loads(value)
+            options[name] = json.loads(value)
         except ValueError:
-            options[name.replace("-", "_")] = value
+            options[name] = value
     return options
 
 
 def _fit(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     with _told(parsed, parser):
         _files.check_output(parsed.output, parsed.input, parsed.force)
-        options = {"whiten": parsed.whiten, "key_added": parsed.key_added, **_options(parsed)}
+        options = _options(parsed)
         adata = _files.read(parsed.input)
-        tl.fit_energy(adata, parsed.time_key, progress=not parsed.json, **options)
+        tl.fit_energy(adata, parsed.time_key, key_added=parsed.key_added, progress=not parsed.json, **options)
         _files.write(adata, parsed.output)
         stored = adata.uns[parsed.key_added]
         _result(
@@ -161,6 +169,17 @@ def _result(parsed: argparse.Namespace, text: str, **fields: Any) -> None:
     print(json.dumps({"command": parsed.command, **fields}) if parsed.json else text)
 
 
+def _as_flags(message: str, parsed: argparse.Namespace) -> str:
+    """A message of Python with its arguments as they are called here: ``--n-pcs 99`` for ``n_pcs=99``."""
+    for name in vars(parsed):
+        flag = f"--{name.replace('_', '-')}"
+        # Not what stands in quotes or in a call; and words such as "time" and "terms" only where they have a value.
+        outside = rf"(?<![\w.('\"])(?<!, ){name}"
+        message = re.sub(f"{outside}=", f"{flag} ", message)
+        message = re.sub(rf"{outside}\b", flag, message) if "_" in name else message
+    return message
+
+
 class _AsJson(logging.Formatter):
     """A log line as a JSON object."""
 
@@ -173,18 +192,26 @@ def _told(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterat
     """Log lines to the error stream, and what a user can mend as one line and exit code 2, without a traceback."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_AsJson() if parsed.json else logging.Formatter("%(message)s"))
-    level = logger.level
-    logger.addHandler(handler)
+    # The verdict of a validation is part of its result.
+    handler.addFilter(lambda record: parsed.json or not hasattr(record, "verdict"))
+    level, loggers = logger.level, (logger, logging.getLogger("py.warnings"))
+    for each in loggers:
+        each.addHandler(handler)
+    logging.captureWarnings(True)
     logger.setLevel(logging.INFO)
     try:
         yield
+    except KeyboardInterrupt:
+        parser.exit(130, f"{parser.prog} {parsed.command}: interrupted\n")
     except (OSError, ValueError, TypeError, KeyError, MemoryError, RuntimeError, FloatingPointError) as error:
         # KeyError shows its message in quotes.
-        message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+        message = _as_flags(str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error), parsed)
         if parsed.json:
             print(json.dumps({"command": parsed.command, "error": message}), file=sys.stderr)
             parser.exit(2)
         parser.exit(2, f"{parser.prog} {parsed.command}: error: {message}\n")
     finally:
-        logger.removeHandler(handler)
+        for each in loggers:
+            each.removeHandler(handler)
+        logging.captureWarnings(False)
         logger.setLevel(level)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
+import warnings
 from pathlib import Path
 
 import anndata
@@ -33,6 +35,8 @@ def check_output(path: Path, source: Path, force: bool) -> None:
     _check_ending(path)
     if path.resolve() == source.resolve():
         raise ValueError(f"{path} is the input, which is never changed; choose another output")
+    if source.resolve() in path.resolve().parents:
+        raise ValueError(f"{path} lies in the input, which is never changed; choose another output")
     check_free(path, force)
 
 
@@ -44,6 +48,10 @@ def check_free(path: Path, force: bool) -> None:
         raise FileExistsError(f"{path} is a folder, but no zarr store; it is not replaced")
     if not path.resolve().parent.is_dir():
         raise FileNotFoundError(f"the folder {path.resolve().parent} does not exist")
+    try:  # before anything is computed
+        tempfile.TemporaryFile(dir=path.resolve().parent).close()
+    except OSError as error:
+        raise OSError(f"the folder {path.resolve().parent} cannot be written to ({error.strerror})") from error
 
 
 def write(adata: AnnData, path: Path) -> None:
@@ -56,7 +64,9 @@ def write(adata: AnnData, path: Path) -> None:
     _put_back(aside, path)
     _remove(beside)
     try:
-        adata.write_zarr(beside) if path.suffix == ".zarr" else adata.write_h5ad(beside)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Writing zarr v2 data")  # which version it is, anndata decides
+            adata.write_zarr(beside) if path.suffix == ".zarr" else adata.write_h5ad(beside)
         if path.is_dir() or path.exists() and beside.is_dir():
             os.replace(path, aside)
         os.replace(beside, path)

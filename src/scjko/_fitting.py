@@ -15,7 +15,7 @@ from ._stored import mixing
 from .core.budget import Budget, allot, machine_memory
 from .core.couplings import Coupling, OperatorCoupling, couple, solver
 from .core.fit import Fit, fit
-from .core.intervals import Intervals
+from .core.intervals import Intervals, time_text
 
 
 def varies(asked: Mapping[str, Any], n_snapshots: int) -> Any:
@@ -38,7 +38,7 @@ def couple_snapshots(
     if asked["coupling"] == "batched" and size > sizes.min():
         raise ValueError(
             f"coupling_batch={size} is larger than the smallest snapshot ({sizes.min()} cells at "
-            f"{snapshots.times[np.argmin(sizes)]:g}); choose a smaller batch, or coupling='exact'."
+            f"{time_text(snapshots.times[np.argmin(sizes)])}); choose a smaller batch, or coupling='exact'."
         )
     n_dims = snapshots.coordinates.shape[1]
     budget = allot(asked["coupling"], sizes.tolist(), n_dims, size, memory_limit(asked), os.cpu_count() or 1)

@@ -13,6 +13,7 @@ from ._snapshots import Snapshots
 from .core.couplings import Coupling
 from .core.energies import Energy
 from .core.interpolation import best_strength, between, towards_observed
+from .core.intervals import time_text
 from .core.metrics import emd
 from .core.training_free import Cloud, midpoint, mixture, transport
 
@@ -45,8 +46,9 @@ def leave_out_cells(snapshots: Snapshots, test_size: float, n_splits: int, rando
             n_train = round((1 - test_size) * len(cells))
             if n_train < 2 or n_train == len(cells):
                 raise ValueError(
-                    f"test_size={test_size:g} leaves {n_train} of the {len(cells)} cells at time {time:g} for training "
-                    f"and {len(cells) - n_train} held out; two and one are needed. Change test_size, or drop that time."
+                    f"test_size={test_size:g} leaves {n_train} of the {len(cells)} cells at time {time_text(time)} for "
+                    f"training and {len(cells) - n_train} held out; two and one are needed. Change test_size, or drop "
+                    "that time."
                 )
             train[cells[:n_train]] = True
         folds.append(Fold(split, train, random_state + split))

@@ -15,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from ._snapshots import Snapshots
 from ._times import read_time
 from .core.couplings import Coupling, OperatorCoupling
+from .core.intervals import time_text
 
 Order = NDArray[np.integer]
 
@@ -145,4 +146,4 @@ def _places(found: pd.Index, expected: pd.Index, what: str) -> Order:
 
 
 def _pairs(keys: list[tuple[float, float]]) -> str:
-    return ", ".join(f"({t0:g}, {t1:g})" for t0, t1 in keys) or "none"
+    return ", ".join(f"({time_text(t0)}, {time_text(t1)})" for t0, t1 in keys) or "none"

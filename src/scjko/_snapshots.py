@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from . import _keys
 from ._checks import check_integer, check_name
 from ._times import read_times
+from .core.intervals import time_text
 
 
 @dataclass(frozen=True)
@@ -82,13 +83,13 @@ def check_snapshots(snapshots: Snapshots, time_key: str, terms: Sequence[str]) -
     """Raise unless there are two snapshots or more, of as many cells or more as these terms of an energy need."""
     if len(snapshots.times) < 2:
         raise ValueError(
-            f"obs[{time_key!r}] holds one time point ({snapshots.times[0]:g}); an energy is learned from how cells "
-            "move between time points, so at least two are needed."
+            f"obs[{time_key!r}] holds one time point ({time_text(snapshots.times[0])}); an energy is learned from how "
+            "cells move between time points, so at least two are needed."
         )
     if snapshots.sizes.min() < 2:
         lonely = snapshots.times[np.argmin(snapshots.sizes)]
         raise ValueError(
-            f"Time point {lonely:g} of obs[{time_key!r}] has one cell; a snapshot needs at least two. "
+            f"Time point {time_text(lonely)} of obs[{time_key!r}] has one cell; a snapshot needs at least two. "
             "Drop that time point or pool it with a neighbour."
         )
     gaps = np.diff(snapshots.times)
@@ -101,11 +102,13 @@ def check_snapshots(snapshots: Snapshots, time_key: str, terms: Sequence[str]) -
     for time, weights in zip(snapshots.times, snapshots.weights, strict=True):
         n_cells = np.sum(weights > 0)
         if n_cells < 2:
-            raise ValueError(f"Time point {time:g} of obs[{time_key!r}] has fewer than two cells of any weight.")
+            raise ValueError(
+                f"Time point {time_text(time)} of obs[{time_key!r}] has fewer than two cells of any weight."
+            )
         if n_cells < 4 and "internal" in terms:
             raise ValueError(
-                f"Time point {time:g} of obs[{time_key!r}] has {n_cells} cells of any weight; the density that an "
-                "internal energy needs takes at least four. Drop that time point, or the term 'internal'."
+                f"Time point {time_text(time)} of obs[{time_key!r}] has {n_cells} cells of any weight; the density "
+                "that an internal energy needs takes at least four. Drop that time point, or the term 'internal'."
             )
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ._logging import logger
+from .core.intervals import time_text
 
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _PLAIN = re.compile(rf"\s*[+-]?(?:{_NUMBER}|\.\d+)\s*")
@@ -44,9 +45,7 @@ def read_times(column: pd.Series, time_values: Mapping[Any, float] | None = None
     if pd.api.types.is_complex_dtype(column.dtype):
         raise ValueError(f"obs[{column.name!r}] is complex; times are real numbers.")
     if pd.api.types.is_numeric_dtype(column.dtype):
-        # Through text, so that 0.9 kept as float32 is 0.9 and not 0.89999998.
-        narrow = column.dtype in (np.float16, np.float32)
-        times = (column.astype(str) if narrow else column).to_numpy(dtype=np.float64)
+        times = _widened(column).to_numpy(dtype=np.float64)
     else:
         times = _read_labels(column)
     if not np.isfinite(times).all():
@@ -106,17 +105,23 @@ def by_text(time_values: Mapping[Any, float]) -> dict[str, float]:
     for label, value in time_values.items():
         if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
             raise ValueError(f"time_values[{label!r}]={value!r} is not a finite number.")
-        told[_text(label)] = float(value)
+        if told.setdefault(_text(label), float(value)) != value:
+            raise ValueError(f"time_values says two things of {label!r}: {told[_text(label)]:g} and {value:g}.")
     return told
 
 
 def _text(label: Any) -> str:
-    """A label as text; 1, 1.0 and "1" are the same label."""
-    return f"{label:g}" if isinstance(label, Real) else str(label)
+    """A label as text; 1, 1.0 and "1" are the same label. Numbers in full: no two of them become one."""
+    return f"{label:.0f}" if isinstance(label, Real) and float(label).is_integer() else str(label)
+
+
+def _widened(column: pd.Series) -> pd.Series:
+    """Numbers of few digits through text, so that 0.9 kept as float32 is 0.9 and not 0.89999998."""
+    return column.astype(str).astype(np.float64) if column.dtype in (np.float16, np.float32) else column
 
 
 def _look_up(column: pd.Series, time_values: Mapping[Any, float]) -> NDArray[np.float64]:
-    told = by_text(time_values)
+    told, column = by_text(time_values), _widened(column)
     labels = pd.unique(column.astype(object))
     unknown = [label for label in labels if _text(label) not in told]
     if unknown:
@@ -138,8 +143,10 @@ def _read_labels(column: pd.Series) -> NDArray[np.float64]:
             f"obs[{column.name!r}] mixes units ({', '.join(repr(unit) for unit in units)}) in {_shown(labels)}; {hint}"
         )
     times = {label: found[0] for label, found in read.items() if found is not None}
-    if any(str(label) != f"{time:g}" for label, time in times.items()):
-        told = ", ".join(f"{label!r} as {time:g}" for label, time in sorted(times.items(), key=lambda item: item[1]))
+    if any(str(label) != time_text(time) for label, time in times.items()):
+        told = ", ".join(
+            f"{label!r} as {time_text(time)}" for label, time in sorted(times.items(), key=lambda item: item[1])
+        )
         logger.info("obs[%r] is read as numbers: %s.", column.name, told)
     return column.astype(object).map(times).to_numpy(dtype=np.float64)
 

@@ -15,7 +15,7 @@ from . import models, motion
 from .blocks import in_blocks
 from .density import Mixture, scores
 from .interactions import NO_LABEL, Population, interaction_gradients
-from .intervals import Intervals, conditioning
+from .intervals import Intervals, conditioning, time_text
 from .models import Model, Weights
 from .motion import Step
 
@@ -142,10 +142,10 @@ class Energy:
         failed = int((~moved.converged).sum())
         if failed:
             logger.warning(
-                "The proximal step from %g to %g was not solved for %d of %d cells; their positions are not to be "
+                "The proximal step from %s to %s was not solved for %d of %d cells; their positions are not to be "
                 "trusted. scheme='explicit' needs no solver.",
-                t0,
-                t1,
+                time_text(t0),
+                time_text(t1),
                 failed,
                 len(moved.converged),
             )

@@ -25,6 +25,11 @@ class Segment(NamedTuple):
     """Where in the interval ``start`` lies: 0 at its beginning, 1 at its end."""
 
 
+def time_text(time: float) -> str:
+    """A time as users read it: to six digits, or in full where that would round whole days away (20200101)."""
+    return f"{time:.15g}" if abs(time) >= 1e5 else f"{time:g}"
+
+
 @dataclass(frozen=True)
 class Intervals:
     """The intervals between snapshots at increasing ``times``, and how an energy is told of them.
@@ -73,16 +78,20 @@ class Intervals:
         """
         if t0 < self.times[0] or t1 < self.times[0]:
             raise ValueError(
-                f"A step from {t0:g} to {t1:g} leaves the measured range: the first snapshot is at {self.times[0]:g}."
+                f"A step from {time_text(t0)} to {time_text(t1)} leaves the measured range: the first snapshot is at "
+                f"{time_text(self.times[0])}."
             )
         if t1 < t0:
             if t0 > self.times[-1]:
-                raise ValueError(f"A step back must start within the measured times; {t0:g} > {self.times[-1]:g}.")
+                raise ValueError(
+                    f"A step back must start within the measured times; {time_text(t0)} > {time_text(self.times[-1])}."
+                )
             return self._backward(t0, t1)
         if t1 - self.times[-1] > MAX_FORECAST * self.gaps[-1]:
             raise ValueError(
-                f"A forecast to {t1:g} repeats the last interval (of length {self.gaps[-1]:g}) over {MAX_FORECAST} "
-                f"times after the last snapshot ({self.times[-1]:g}); nothing is known of cells so late."
+                f"A forecast to {time_text(t1)} repeats the last interval (of length {time_text(self.gaps[-1])}) over "
+                f"{MAX_FORECAST} times after the last snapshot ({time_text(self.times[-1])}); nothing is known of "
+                "cells so late."
             )
         forecasts = max(1, int(np.ceil((t1 - self.times[-1]) / self.gaps[-1])))
         cuts = np.concatenate([self.times[:-1], self.times[-1] + self.gaps[-1] * np.arange(forecasts)])

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .blocks import in_blocks
 from .condition import SCHEMES
 from .interactions import WithInteraction
-from .intervals import Segment
+from .intervals import Segment, time_text
 from .steps import proximal
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _way(energy: Energy, t0: float, t1: float, scheme: str | None) -> list[Segme
         raise ValueError(f"scheme={scheme!r} is not an option; choose one of {', '.join(map(repr, SCHEMES))}.")
     if t1 < t0 and energy.scheme == "explicit":
         raise ValueError(
-            f"A step back from {t0:g} to {t1:g} needs an energy that knows where cells came from; "
+            f"A step back from {time_text(t0)} to {time_text(t1)} needs an energy that knows where cells came from; "
             "fit with scheme='both' or 'implicit'."
         )
     return energy.intervals.segments(t0, t1)

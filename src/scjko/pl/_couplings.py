@@ -10,6 +10,7 @@ from matplotlib.collections import LineCollection
 
 from .._checks import check_integer
 from .._fitted import FittedCells, fitted_cells
+from ..core.intervals import time_text
 from ._canvas import OBSERVED, PREDICTED, Drawn, finish, key_beside, panels, xy
 from ._frame import frame
 
@@ -100,6 +101,6 @@ def _intervals(cells: FittedCells, times: Any) -> list[int]:
     wanted = cells.asked_times(times)
     if any(t not in starts for t in wanted):
         raise ValueError(
-            f"times={times!r} must name time points at which an interval starts: {', '.join(f'{t:g}' for t in starts)}."
+            f"times={times!r} must name time points at which an interval starts: {', '.join(map(time_text, starts))}."
         )
     return [int(np.flatnonzero(starts == t)[0]) for t in wanted]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._fitted import FittedCells
 from .._snapshots import embedding
+from ..core.intervals import time_text
 from ._canvas import dress
 
 Array = NDArray[np.float64]
@@ -54,7 +55,7 @@ class Frame:
         at = np.flatnonzero(self.cells.times == time)
         label = str(self.cells.column.iloc[at[0]]) if len(at) else ""
         if not any(letter.isalpha() for letter in label):
-            return f"{self.cells.time_key} {time:g}"
+            return f"{self.cells.time_key} {time_text(time)}"
         return label
 
 
@@ -79,9 +80,11 @@ def asked_times(cells: FittedCells, times: Any) -> list[float]:
         return [float(t) for t in cells.energy.times]
     wanted = cells.asked_times(times)
     first, last = cells.energy.times[[0, -1]]
-    outside = [f"{t:g}" for t in wanted if not first <= t <= last]
+    outside = [time_text(t) for t in wanted if not first <= t <= last]
     if outside:
-        raise ValueError(f"times has {', '.join(outside)}; the fit covers times from {first:g} to {last:g}.")
+        raise ValueError(
+            f"times has {', '.join(outside)}; the fit covers times from {time_text(first)} to {time_text(last)}."
+        )
     return wanted
 
 

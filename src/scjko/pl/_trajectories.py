@@ -10,6 +10,7 @@ from matplotlib.collections import LineCollection
 
 from .._checks import check_integer
 from .._fitted import fitted_cells
+from ..core.intervals import time_text
 from ._canvas import Drawn, colour_bar, finish, single, xy
 from ._frame import asked_times, frame
 from ._surface import fill, nice_levels, whole_course
@@ -76,7 +77,9 @@ def trajectories(
     there = seen.energy.times
     first, last = asked_times(seen, [there[0] if start is None else start, there[-1] if stop is None else stop])
     if first not in there or first >= last:
-        raise ValueError(f"start={first:g} must be a time point with cells, and before stop={last:g}.")
+        raise ValueError(
+            f"start={time_text(first)} must be a time point with cells, and before stop={time_text(last)}."
+        )
     plane = frame(seen, None, components)
     times = np.unique(np.concatenate([there[(there > first) & (there < last)], np.linspace(first, last, 50)]))
     here = np.flatnonzero(seen.times == first)

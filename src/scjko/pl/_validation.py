@@ -9,6 +9,7 @@ from anndata import AnnData
 from matplotlib.axes import Axes
 
 from .._checks import check_adata, check_name
+from ..core.intervals import time_text
 from ._canvas import PALETTE, Drawn, dress, finish, key_beside, single
 
 COLUMNS = ("protocol", "split", "time", "method", "emd")
@@ -86,7 +87,7 @@ def validation(
         for k, height in enumerate(mean.loc["floor"]):
             label = "floor" if k == 0 else "_nolegend_"
             axes.hlines(height, k - 0.42, k + 0.42, color="0.35", linewidth=1.2, linestyle=(0, (4, 2)), label=label)
-    axes.set_xticks(at, [f"{t:g}" for t in times])
+    axes.set_xticks(at, list(map(time_text, times)))
     axes.set_ylim(0, None)
     protocol = str(table["protocol"].iloc[0])
     what = {"cells": "held-out cells, one step ahead", "times": "time points left out"}.get(protocol, protocol)

@@ -17,6 +17,7 @@ from .._logging import logger
 from .._snapshots import Snapshots
 from ..core.energies import Energy
 from ..core.interpolation import Interpolated, best_strength, between, forecast_from, towards_observed
+from ..core.intervals import time_text
 
 
 def interpolate(
@@ -103,17 +104,20 @@ def _check_range(times: list[float], energy: Energy, forecast: bool) -> None:
     first, last = energy.times[[0, -1]]
     early, late = [t for t in times if t < first], [t for t in times if t > last]
     if early:
-        raise ValueError(f"times={_listed(early)} lie before the first time point ({first:g}), where nothing is known.")
+        raise ValueError(
+            f"times={_listed(early)} lie before the first time point ({time_text(first)}), where nothing is known."
+        )
     if late and not forecast:
         raise ValueError(
-            f"times={_listed(late)} lie beyond the last time point ({last:g}); forecast=True would forecast them."
+            f"times={_listed(late)} lie beyond the last time point ({time_text(last)}); forecast=True would forecast "
+            "them."
         )
     if late:
-        logger.info("Times %s are forecasts beyond the last time point (%g).", _listed(late), last)
+        logger.info("Times %s are forecasts beyond the last time point (%s).", _listed(late), time_text(last))
 
 
 def _listed(times: Iterable[float]) -> str:
-    return ", ".join(f"{t:g}" for t in times)
+    return ", ".join(map(time_text, times))
 
 
 def _strength(density_prior: Any, snapshots: Snapshots, random_state: int) -> float:
@@ -170,6 +174,6 @@ def _assemble(
         )
         points.append(found.cloud.points[kept])
     obs = pd.concat(frames, ignore_index=True)
-    labels = [f"{name}-{t:g}" for name, t in zip(obs[keys.source], obs[time_key], strict=True)]
+    labels = [f"{name}-{time_text(t)}" for name, t in zip(obs[keys.source], obs[time_key], strict=True)]
     obs.index = make_index_unique(pd.Index(labels))
     return AnnData(obs=obs, obsm={keys.coordinates: np.concatenate(points)})

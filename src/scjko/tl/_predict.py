@@ -12,6 +12,7 @@ from .._keys import Keys
 from .._logging import logger
 from ..core.condition import SCHEMES
 from ..core.energies import Energy
+from ..core.intervals import time_text
 from ..core.motion import Step
 
 
@@ -91,15 +92,15 @@ def _sources(start: NDArray[np.float64], time: float | None, source: float | Non
     there = np.unique(start)
     if source is not None:
         if source not in there:
-            listed = ", ".join(f"{t:g}" for t in there)
-            raise ValueError(f"source={source:g} is no time point of obs[{time_key!r}], which has {listed}.")
+            listed = ", ".join(map(time_text, there))
+            raise ValueError(f"source={time_text(source)} is no time point of obs[{time_key!r}], which has {listed}.")
         return np.flatnonzero(start == source)
     if time is None:
         return np.arange(len(start))
     if time <= there[0]:
         raise ValueError(
-            f"time={time:g} is not after the first time point ({there[0]:g}), so there are no cells to predict it "
-            "from; to go back in time name the source."
+            f"time={time_text(time)} is not after the first time point ({time_text(there[0])}), so there are no cells "
+            "to predict it from; to go back in time name the source."
         )
     return np.flatnonzero(start == there[there < time][-1])
 
@@ -114,10 +115,10 @@ def _stops(energy: Energy, start: NDArray[np.float64], time: float | None) -> ND
     forecast = stop > energy.times[-1]
     if forecast.any():
         logger.info(
-            "%d cells are forecast to %s, beyond the last snapshot (%g), with the energy of the last interval.",
+            "%d cells are forecast to %s, beyond the last snapshot (%s), with the energy of the last interval.",
             forecast.sum(),
-            ", ".join(f"{t:g}" for t in np.unique(stop[forecast])),
-            energy.times[-1],
+            ", ".join(map(time_text, np.unique(stop[forecast]))),
+            time_text(energy.times[-1]),
         )
     return stop
 
@@ -163,6 +164,6 @@ def _predicted(
             keys.forecast: stop > energy.times[-1],
             keys.converged: moved.converged,
         },
-        index=make_index_unique(pd.Index([f"{name}-{t:g}" for name, t in zip(names, stop, strict=True)])),
+        index=make_index_unique(pd.Index([f"{name}-{time_text(t)}" for name, t in zip(names, stop, strict=True)])),
     )
     return AnnData(obs=obs, obsm={keys.coordinates: moved.positions})

@@ -153,7 +153,7 @@ def validate(
         done = side_by_side(run, folds, bar.update, at_once=at_once, client=client)
     frame = pd.DataFrame([row for rows in done for row in rows])
     frame.attrs["verdict"], beaten = verdict(frame)
-    (logger.info if beaten else logger.warning)("%s", frame.attrs["verdict"])
+    (logger.info if beaten else logger.warning)("%s", frame.attrs["verdict"], extra={"verdict": True})
     write_fields(adata, uns={key_added: frame.copy()})
     return frame
 
