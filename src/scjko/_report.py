@@ -9,6 +9,7 @@ import numpy as np
 from ._logging import logger
 from .core.diagnostics import REMEDY, UNDETERMINED, identifiability
 from .core.fit import Fit
+from .core.problem import STILL
 
 
 def diagnose(fitted: Fit) -> dict[str, Any]:
@@ -27,6 +28,13 @@ def diagnose(fitted: Fit) -> dict[str, Any]:
             "all others in the representation.",
             np.sum(fitted.explained < -1),
             len(fitted.explained),
+        )
+    if np.abs(fitted.problem.velocity).max() * fitted.energy.speed * fitted.energy.intervals.gaps.max() <= (
+        STILL * fitted.energy.length
+    ):
+        logger.warning(
+            "No cell moves: the snapshots are all alike in this representation. There is nothing to explain, and the "
+            "energy is flat."
         )
     for term, share in determined.shares.items():
         if share < UNDETERMINED:

@@ -10,7 +10,7 @@ from anndata import AnnData
 from ._checks import check_adata, check_bool, check_integer, check_list, check_option, check_positive
 from .core.condition import SCHEMES
 from .core.couplings import SOLVERS
-from .core.descent import Training
+from .core.descent import Training, device_mesh
 from .core.fit import ClosedForm
 from .core.intervals import TIME_LABELS
 from .core.problem import TERMS
@@ -46,7 +46,9 @@ def check_options(adata: AnnData, asked: Mapping[str, Any], copy: bool) -> None:
         check_positive("memory_limit", asked["memory_limit"])
     check_integer("n_components", asked["n_components"])
     check_bool("whiten", asked["whiten"])
-    settings_of(asked)  # checks those of the parametrisation
+    settings = settings_of(asked)  # checks those of the parametrisation
+    if isinstance(settings, Training):
+        device_mesh(settings.n_devices)  # raises if there are not as many
 
 
 def settings_of(asked: Mapping[str, Any]) -> Training | ClosedForm:

@@ -141,7 +141,7 @@ def test_bad_questions_are_answered_by_errors(rng, x):
         energy.gradient(np.zeros((9, 3)), 0)
     with pytest.raises(ValueError, match="NaN"):
         energy.potential(np.full((1, 2), np.nan), 0)
-    with pytest.raises(ValueError, match="one finite time"):
+    with pytest.raises(ValueError, match="one time, or one for each of the 9 points"):
         energy.potential(x, [0, 1])
     with pytest.raises(ValueError, match="'both', 'explicit', 'implicit'"):
         energy.step(x, 0, 1, scheme="leapfrog")
@@ -177,3 +177,19 @@ def test_offsets_shift_only_the_potential(rng, x):
     raised = replace(energy, offsets=energy.offsets + 7)
     np.testing.assert_allclose(raised.potential(x, 1.5) - energy.potential(x, 1.5), 7, rtol=1e-6)
     np.testing.assert_array_equal(raised.gradient(x, 1.5), energy.gradient(x, 1.5))
+
+
+def test_an_energy_says_what_it_is_in_a_line(fitted):
+    """And not all its weights, which would fill the screen of a notebook."""
+    energy = sj.get.energy(fitted)
+    assert repr(energy) == "Energy(neural potential; 2 dimensions, 5 time points from 0 to 7, scheme='both')"
+
+
+def test_a_time_that_is_none_is_named(fitted):
+    energy, x = sj.get.energy(fitted), fitted.obsm["X_jko"][:3]
+    with pytest.raises(ValueError, match="t must be finite, not nan"):
+        energy.potential(x, np.nan)
+    with pytest.raises(ValueError, match="t must be finite, not inf"):
+        energy.potential(x, [0, np.inf, 1])
+    with pytest.raises(ValueError, match=r"one for each of the 3 points, not \(2,\)"):
+        energy.potential(x, [0, 1])

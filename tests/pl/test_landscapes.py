@@ -10,6 +10,7 @@ from matplotlib.contour import ContourSet
 from scipy.spatial import cKDTree
 
 import scjko as sj
+from scjko.pl._surface import fade_away
 
 
 @pytest.fixture(autouse=True)
@@ -204,3 +205,30 @@ def test_without_ffmpeg_a_film_says_what_is_missing(fitted, tmp_path, monkeypatc
     monkeypatch.setattr(animation.writers, "is_available", lambda name: name != "ffmpeg")
     with pytest.raises(RuntimeError, match="ffmpeg"):
         sj.pl.animation(fitted, tmp_path / "course.mp4")
+
+
+@pytest.mark.parametrize("n_cells", [20, 80, 2000])
+def test_the_veil_begins_where_cells_end_however_many_they_are(rng, n_cells):
+    """Of two clusters ten spreads apart, what lies between them is veiled, and they are not."""
+    centers = np.array([[-5.0, 0.0], [5.0, 0.0]])
+    positions = rng.normal(size=(n_cells, 2)) * 0.5 + centers[np.arange(n_cells) % 2]
+    side = np.linspace(-7, 7, 100)
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(side, side)], axis=1)
+    fading = fade_away(positions, grid)
+    assert fading[np.linalg.norm(grid, axis=1) < 2].min() == 1
+    for center in centers:
+        assert fading[np.linalg.norm(grid - center, axis=1) < 0.4].max() < 0.5
+
+
+def test_cells_in_one_place_can_be_drawn(adata):
+    adata.obsm["X_one"] = np.ones((adata.n_obs, 3))
+    sj.tl.fit_energy(adata, "day", use_rep="X_one", epochs=2, progress=False)
+    for draw in (sj.pl.level_curves, sj.pl.landscape, sj.pl.trajectories, sj.pl.velocity, sj.pl.predictions):
+        draw(adata, show=False)
+        plt.gcf().canvas.draw()
+
+
+def test_one_component_is_no_plane(adata):
+    sj.tl.fit_energy(adata, "day", 1, epochs=2, progress=False)
+    with pytest.raises(ValueError, match="has one component that was fitted; a plane to draw on needs two"):
+        sj.pl.level_curves(adata)

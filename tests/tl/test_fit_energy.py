@@ -392,3 +392,22 @@ def test_progress_is_shown_unless_silenced(adata, capsys):
         assert shown() == ""
     finally:
         logger.setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize("same", ["place", "snapshots"])
+def test_cells_that_do_not_move_are_said(adata, caplog, same):
+    x = np.random.default_rng(0).normal(size=(20, 2)) if same == "snapshots" else np.ones((20, 2))
+    obs = pd.DataFrame({"day": np.repeat([0, 1, 2], 20)}, index=np.arange(60).astype(str))
+    still = AnnData(obs=obs, obsm={"X_pca": np.tile(x, (3, 1))})
+    with caplog.at_level(logging.WARNING, "scjko"):
+        sj.tl.fit_energy(still, "day", epochs=2, progress=False)
+    assert "No cell moves" in caplog.text
+    caplog.clear()
+    sj.tl.fit_energy(adata, "day", epochs=2, progress=False)
+    assert "No cell moves" not in caplog.text
+
+
+def test_devices_that_are_not_there_are_missed_before_anything_is_coupled(adata, monkeypatch):
+    monkeypatch.setattr(_fit_energy, "couple_snapshots", lambda *args: pytest.fail("it began to couple"))
+    with pytest.raises(ValueError, match="n_devices=99, but JAX has"):
+        sj.tl.fit_energy(adata, "day", n_devices=99, progress=False)

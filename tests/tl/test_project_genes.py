@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+import anndata
 import numpy as np
 import pytest
 import scanpy as sc
@@ -153,3 +154,15 @@ def test_dense_expression_serves_too(in_pcs):
     assert sparse.issparse(in_pcs.X)
     in_pcs.X = in_pcs.X.toarray()
     np.testing.assert_allclose(sj.tl.project_genes(in_pcs, as_frame=True), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_file_that_is_not_in_memory_serves_too(in_pcs, tmp_path, dense):
+    if dense:
+        in_pcs.X = in_pcs.X.toarray()
+    expected = sj.tl.project_genes(in_pcs, ["gene 1"], as_frame=True)
+    in_pcs.write_h5ad(tmp_path / "fit.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "fit.h5ad", backed="r")
+    found = sj.tl.project_genes(backed, ["gene 1"], as_frame=True)
+    backed.file.close()
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

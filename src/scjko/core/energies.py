@@ -24,7 +24,7 @@ logger = logging.getLogger("scjko")
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Energy:
     """An energy in the user's units: coordinates as in ``obsm["X_jko"]``, times as in the time column.
 
@@ -50,6 +50,14 @@ class Energy:
     """Of each snapshot, the cells that others feel; empty without interaction."""
     mixtures: tuple[Mixture, ...] = ()
     """Of each snapshot, its density; empty without internal energy."""
+
+    def __repr__(self) -> str:
+        kind = "neural" if isinstance(self.model, models.NeuralPotential) else "linear"
+        first, last = map(time_text, self.times[[0, -1]])
+        return (
+            f"Energy({kind} {', '.join(self.terms)}; {self.n_dims} dimensions, {len(self.times)} time points from "
+            f"{first} to {last}, scheme={self.scheme!r})"
+        )
 
     @property
     def times(self) -> Array:
@@ -217,8 +225,10 @@ class Energy:
     def _place(self, x: ArrayLike, t: ArrayLike) -> tuple[Array, NDArray[np.int64], Array]:
         x = self.points(x)
         times = np.asarray(t, dtype=np.float64)
-        if times.shape not in ((), (len(x),)) or not np.isfinite(times).all():
-            raise ValueError(f"t must be one finite time, or one for each of the {len(x)} points, not {times.shape}.")
+        if times.shape not in ((), (len(x),)):
+            raise ValueError(f"t must be one time, or one for each of the {len(x)} points, not {times.shape}.")
+        if not np.isfinite(times).all():
+            raise ValueError(f"t must be finite, not {times[~np.isfinite(times)].flat[0]}.")
         return x, *self.intervals.locate(np.broadcast_to(times, len(x)))
 
     def points(self, x: ArrayLike) -> Array:

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scanpy as sc
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 Drawn = Axes | list[Axes] | Figure | None
@@ -20,6 +21,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 OBSERVED, PREDICTED, INTERPOLATED, FORECAST = PALETTE[2], PALETTE[1], PALETTE[0], PALETTE[3]
 #: Of heights: light where cells are headed, so that dark dots stand out there; even steps for any colour vision.
 HEIGHTS = "viridis_r"
+#: The area of a dot in a legend.
+KEY_DOT = 45.0
 LINE_STYLES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (7, 2, 1.5, 2)), (0, (2, 4)))
 
 
@@ -79,10 +82,14 @@ def colour_bar(mapped: Any, drawn: Sequence[Axes], label: str, **options: Any) -
 
 def key_beside(axes: Axes, **options: Any) -> None:
     """A small legend where it covers no data, to the right of the axes."""
-    axes.legend(
+    made = axes.legend(
         **{"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False, "fontsize": 7.5, "borderaxespad": 0.0}
         | options
     )
+    for handle in made.legend_handles:
+        if isinstance(handle, PathCollection):  # dots of a size that can be seen, however small those of the cells
+            handle.set_sizes([KEY_DOT])
+            handle.set_alpha(1.0)
 
 
 def time_colours(n_times: int) -> list[Any]:

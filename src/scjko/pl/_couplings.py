@@ -89,7 +89,7 @@ def couplings(
         title = " to ".join(plane.title(t) for t in seen.energy.times[k : k + 2])
         plane.dress(axes, title)
     if ax is None:
-        key_beside(drawn[-1], markerscale=3)
+        key_beside(drawn[-1])
     return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
 
 

@@ -95,6 +95,10 @@ def _columns(components: Any, n_dims: int, name: str, fitted: bool) -> tuple[int
         first, second = (int(part) for part in parts)
     except (TypeError, ValueError):
         raise ValueError(f"components={components!r} must be two numbers counted from 1, such as (1, 2).") from None
+    if n_dims == 1:
+        raise ValueError(
+            f"obsm[{name!r}] has one component{' that was fitted' * fitted}; a plane to draw on needs two."
+        )
     if not (1 <= first <= n_dims and 1 <= second <= n_dims) or first == second:
         what = f"{n_dims} components of obsm[{name!r}] were fitted" if fitted else f"obsm[{name!r}] has {n_dims}"
         raise ValueError(f"components={components!r} must be two different ones from 1 to {n_dims}: {what}.")

@@ -101,11 +101,11 @@ def predictions(
     for axes in drawn:
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     if superimpose:
-        key_beside(drawn[0], markerscale=1.8, fontsize=7)
+        key_beside(drawn[0], fontsize=7)
     elif ax is None and any(len(cloud) > 1 for cloud in clouds):
         # Beside the last panel, with a handle for each kind of cells there is.
         handles = {h.get_label(): h for axes in drawn for h in axes.collections}
-        key_beside(drawn[-1], handles=list(handles.values()), markerscale=2.5)
+        key_beside(drawn[-1], handles=list(handles.values()))
     return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
 
 

@@ -100,10 +100,14 @@ def _heights(frame: Frame, grid: Array, rows: NDArray[np.int64], time: float, ot
 
 
 def fade_away(positions: Array, grid: Array) -> Array:
-    """Where a point is further from cells than most cells are from each other, by the tenth nearest."""
-    tree, k = cKDTree(positions), min(10, len(positions))
+    """Where a point is further from cells than most cells are from each other, by the tenth nearest.
+
+    Of fewer than 400 cells by a nearer one: the tenth of a hundred is a good part of the picture away.
+    """
+    tree, k = cKDTree(positions), int(np.clip(np.sqrt(len(positions)) / 2, min(2, len(positions)), 10))
     usual = np.quantile(tree.query(positions, k=[k])[0], 0.9)
-    away = np.ravel(tree.query(grid, k=[k])[0]) / max(usual, 1e-300)
+    step = np.ptp(grid, axis=0).max() / N_POINTS  # cells in one place are seen too
+    away = np.ravel(tree.query(grid, k=[k])[0]) / max(usual, step)
     return np.clip(away - 1.0, 0.0, 1.0)
 
 

@@ -151,6 +151,8 @@ def _mean(cells: FittedCells, weights: NDArray[np.float64]) -> NDArray[np.float6
     if expression is None:
         raise ValueError("adata.X is missing; without it the mean that the PCA subtracted is not known.")
     components = representation(adata, rep, weights.shape[1])[1].astype(np.float64)
+    if adata.isbacked:  # in memory for the mean; a file has no such thing
+        expression = expression[:]
     mean = np.asarray(expression.mean(axis=0), dtype=np.float64).ravel() - components.mean(axis=0) @ weights.T
     if np.abs(components.mean(axis=0)).max() > 1e-3 * np.abs(components).max():
         logger.warning(
