@@ -109,7 +109,7 @@ def test_an_interrupt_is_one_line(folder, tmp_path, capsys, monkeypatch):
     with pytest.raises(SystemExit) as stop:
         main(["fit", str(folder / "cells.h5ad"), *FIT, "-o", str(tmp_path / "fit.h5ad")])
     assert stop.value.code == 130
-    assert capsys.readouterr().err == "scjko fit: interrupted\n"
+    assert capsys.readouterr().err == "scjko fit: error: interrupted\n"
     assert not list(tmp_path.iterdir())
 
 
@@ -162,6 +162,12 @@ def test_a_folder_that_cannot_be_written_to_is_said_before_anything_is_computed(
     monkeypatch.setattr(_files, "read", lambda path: pytest.fail("it began to read"))
     said = fails([command, folder / "cells.h5ad", *FIT, "-o", tmp_path / name], capsys)
     assert f"the folder {tmp_path} cannot be written to (Permission denied)" in said
+
+
+def test_paths_are_not_taken_for_flags(tmp_path, capsys):
+    (tmp_path / "n_pcs").mkdir()
+    path = tmp_path / "n_pcs" / "time_key.h5ad"
+    assert f"there is no file {path}\n" in fails(["fit", path, *FIT, "-o", tmp_path / "fit.h5ad"], capsys)
 
 
 def test_force_replaces_files_and_stores(folder, tmp_path):

@@ -169,14 +169,20 @@ def _result(parsed: argparse.Namespace, text: str, **fields: Any) -> None:
     print(json.dumps({"command": parsed.command, **fields}) if parsed.json else text)
 
 
+def _stop(parsed: argparse.Namespace, parser: argparse.ArgumentParser, code: int, message: str) -> None:
+    """Leave with this exit code, and say why in one line."""
+    as_json = json.dumps({"command": parsed.command, "error": message})
+    parser.exit(code, f"{as_json if parsed.json else f'{parser.prog} {parsed.command}: error: {message}'}\n")
+
+
 def _as_flags(message: str, parsed: argparse.Namespace) -> str:
     """A message of Python with its arguments as they are called here: ``--n-pcs 99`` for ``n_pcs=99``."""
     for name in vars(parsed):
         flag = f"--{name.replace('_', '-')}"
-        # Not what stands in quotes or in a call; and words such as "time" and "terms" only where they have a value.
-        outside = rf"(?<![\w.('\"])(?<!, ){name}"
+        # Not what stands in quotes, in a call or in a path; and words such as "time" only where they have a value.
+        outside = rf"(?<![\w.('\"/-])(?<!, ){name}"
         message = re.sub(f"{outside}=", f"{flag} ", message)
-        message = re.sub(rf"{outside}\b", flag, message) if "_" in name else message
+        message = re.sub(rf"{outside}(?![\w./-])", flag, message) if "_" in name else message
     return message
 
 
@@ -202,14 +208,11 @@ def _told(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterat
     try:
         yield
     except KeyboardInterrupt:
-        parser.exit(130, f"{parser.prog} {parsed.command}: interrupted\n")
+        _stop(parsed, parser, 130, "interrupted")
     except (OSError, ValueError, TypeError, KeyError, MemoryError, RuntimeError, FloatingPointError) as error:
         # KeyError shows its message in quotes.
         message = _as_flags(str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error), parsed)
-        if parsed.json:
-            print(json.dumps({"command": parsed.command, "error": message}), file=sys.stderr)
-            parser.exit(2)
-        parser.exit(2, f"{parser.prog} {parsed.command}: error: {message}\n")
+        _stop(parsed, parser, 2, message)
     finally:
         for each in loggers:
             each.removeHandler(handler)
