@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scjko.core.condition import conditions, loss
-from scjko.core.couplings import exact
+from scjko.core.couplings import Coupling, exact
 
 
 def pairwise_loss(points, couplings, gaps, scheme, slope):
@@ -73,3 +73,13 @@ def test_two_independent_estimates_do_not_take_their_noise_for_residual(rng):
     slope, twin = (rng.normal(size=(20000, 2)).astype(np.float32) for _ in range(2))
     assert float(loss(slope, velocity, weight)) == pytest.approx(4, abs=0.1)
     assert float(loss(slope, velocity, weight, twin)) == pytest.approx(2, abs=0.1)
+
+
+def test_nothing_is_asked_of_cells_without_mass():
+    """The second cell of each snapshot has no partner."""
+    x, y = np.array([[0.0, 0], [5, 5], [1, 0]]), np.array([[0.0, 1], [9, 9], [1, 1]])
+    coupling = Coupling.of(np.array([0, 2]), np.array([0, 2]), np.ones(2), x, y)
+    rows = conditions([x, y], [coupling], np.ones(1), "both")
+    np.testing.assert_array_equal(rows.points, [*x[[0, 2]], *y[[0, 2]]])
+    np.testing.assert_array_equal(rows.velocity, [[0, 1]] * 4)
+    np.testing.assert_array_equal(rows.weight, [0.5] * 4)

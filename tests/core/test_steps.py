@@ -161,3 +161,91 @@ def test_one_newton_step_solves_a_quadratic_potential_of_any_orientation(rng, mo
     expected = z @ np.linalg.inv(np.eye(2) + 0.5 * np.array([[2, 1.8], [1.8, 2]]))
     np.testing.assert_allclose(solved.points, expected, atol=1e-5)
     assert solved.converged.all()
+
+
+def alone(*z):
+    """One point, and its labels, of which there are none."""
+    return np.array([z], np.float32), np.zeros((1, 0), np.float32)
+
+
+@dataclass(frozen=True)
+class Ledge:
+    """A narrow hole, and next to it a ledge high above where the slope is small."""
+
+    def value(self, weights, z, c):
+        return jnp.sum(-5 * jnp.exp(-200 * z * z) + 3 * (z + 0.42) ** 2)
+
+
+def test_a_small_slope_higher_up_is_not_taken_for_a_solution():
+    """Newton's first step leads out of the hole to the ledge, where the slope is a hundredth of what it was."""
+    z, c = alone(0.0475)
+    solved = proximal(Ledge(), {}, z, c, np.float32(1.0))
+    assert solved.converged.all()
+    np.testing.assert_allclose(solved.points, -0.00124, atol=1e-4)
+
+
+def test_a_point_that_is_solved_already_stays():
+    z, c = alone(1e-5, -1e-5)
+    solved = proximal(Quadratic(), {}, z, c, np.float32(1.0))
+    assert solved.converged.all()
+    np.testing.assert_array_equal(solved.points, z)
+
+
+@dataclass(frozen=True)
+class Push:
+    """The same force everywhere."""
+
+    def value(self, weights, z, c):
+        return 8 * z[0]
+
+
+def test_a_point_that_is_five_spreads_away_goes_no_further():
+    """Steps of half a spread, and nothing to round: the tenth ends at five. Along the other axis there is no slope."""
+    z, c = alone(0.0, 0.0)
+    solved = proximal(Push(), {}, z, c, np.float32(1.0))
+    np.testing.assert_array_equal(solved.points, [[-5, 0]])
+    assert not solved.converged.any()
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Falls to minus infinity at one, and is minus infinity from there on."""
+
+    def value(self, weights, z, c):
+        return jnp.sum(jnp.log(jnp.maximum(1 - z, 0)))
+
+
+def test_no_point_goes_where_the_potential_is_not_finite():
+    z, c = alone(0.0)
+    solved = proximal(Sink(), {}, z, c, np.float32(1.0))
+    assert not solved.converged.any()
+    assert 0.5 < solved.points[0, 0] < 1
+
+
+@dataclass(frozen=True)
+class SharpValley:
+    """As Valley, but so sharp that many points need more than fifty iterations."""
+
+    def value(self, weights, z, c):
+        return 10 * jnp.sum(jnp.sqrt(1e-7 + z * z))
+
+
+def test_a_hundred_iterations_solve_a_sharp_valley(rng):
+    z = rng.uniform(-3, 3, size=(200, 2)).astype(np.float32)
+    solved = proximal(SharpValley(), {}, z, NO_LABELS, np.float32(1.0))
+    assert solved.converged.mean() > 0.9  # all of them; after fifty iterations 0.64
+
+
+@dataclass(frozen=True)
+class FarUp:
+    """So high that no step changes the value, and with a bottom so far off that none halves the slope."""
+
+    def value(self, weights, z, c):
+        return 1e10 + 1.5 * jnp.sum(z * z)
+
+
+def test_a_step_that_changes_no_digit_of_the_height_is_taken():
+    z, c = alone(3.0)
+    solved = proximal(FarUp(), {}, z, c, np.float32(1.0))
+    assert solved.converged.all()
+    np.testing.assert_allclose(solved.points, 0.75, atol=1e-4)
