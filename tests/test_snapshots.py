@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from scjko._snapshots import Whitening, collect, representation
+from scjko._snapshots import Whitening, collect, embedding, representation
 
 
 def test_snapshots_hold_the_cells_of_each_time(rng):
@@ -48,6 +48,13 @@ def test_columns_of_a_frame_that_are_no_numbers_are_named(adata):
         ValueError, match=r"obsm\['mixed'\] has columns that are no numbers: 'batch', 'kind'; drop them"
     ):
         representation(adata, "mixed", 3)
+
+
+def test_what_is_missing_is_told_with_what_would_help(adata):
+    with pytest.raises(KeyError, match=r"No use_rep='pca' in adata.obsm.*did you mean 'X_pca'\?"):
+        representation(adata, "pca", None)
+    with pytest.raises(KeyError, match=r"No basis='umap'.*run sc\.tl\.umap\(adata\) first"):
+        embedding(adata, "umap")
 
 
 def test_representation_of_scanpy_2_is_found(adata):

@@ -184,7 +184,8 @@ def embedding(adata: AnnData, basis: Any) -> tuple[str, NDArray[np.floating]]:
     found = [name for name in (f"X_{basis}", basis) if name in adata.obsm]
     if not found:
         there = ", ".join(map(repr, adata.obsm)) or "nothing"
-        raise KeyError(f"No basis={basis!r} in adata.obsm, which has {there}.")
+        hint = f"; run sc.tl.{basis}(adata) first." if basis in ("umap", "tsne") else "."
+        raise KeyError(f"No basis={basis!r} in adata.obsm, which has {there}{hint}")
     return representation(adata, found[0], None)
 
 
@@ -203,7 +204,8 @@ def _choose(adata: AnnData, use_rep: str | None) -> str:
     if use_rep is not None:
         check_name("use_rep", use_rep)
         if use_rep not in adata.obsm:
-            raise KeyError(f"No use_rep={use_rep!r} in adata.obsm, which has {there}.")
+            hint = f"; did you mean 'X_{use_rep}'?" if f"X_{use_rep}" in adata.obsm else "."
+            raise KeyError(f"No use_rep={use_rep!r} in adata.obsm, which has {there}{hint}")
         return use_rep
     found = [name for name in _keys.PCA if name in adata.obsm]
     if not found:

@@ -6,6 +6,7 @@ import logging
 
 import numpy as np
 import pytest
+from helpers import assert_same
 from scipy.spatial import cKDTree
 
 import scjko as sj
@@ -117,3 +118,8 @@ def test_cells_of_every_time_point_are_needed(fitted):
     part = fitted[fitted.obs["day"] > 0].copy()
     with pytest.raises(ValueError, match="needs the cells of every time point that was fitted"):
         sj.tl.interpolate(part, 3)
+
+
+def test_a_time_that_is_named_twice_gives_its_cells_once(fitted):
+    once, twice = sj.tl.interpolate(fitted, [3]), sj.tl.interpolate(fitted, [3, 3.0])
+    assert_same(once, twice)

@@ -93,6 +93,7 @@ def trajectories(
     look: dict[str, Any] = {"cmap": "plasma", "linewidths": 0.9, "zorder": 2}
     lines = LineCollection(list(pieces.reshape(-1, 2, 2)), **look | kwargs)
     lines.set_array(np.repeat((times[:-1] + times[1:]) / 2, len(chosen)))
+    lines.set_clim(first, last)
     axes.add_collection(lines)
     axes.scatter(*xy(paths[-1]), s=7, color="black", linewidths=0, zorder=3)
     colour_bar(lines, [axes], seen.time_key, pad=0.02)

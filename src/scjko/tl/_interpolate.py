@@ -85,7 +85,7 @@ def interpolate(
     """
     cells = fitted_cells(adata, key)
     check_integer("random_state", random_state, minimum=0)
-    wanted = cells.asked_times(times)
+    wanted = list(dict.fromkeys(cells.asked_times(times)))  # a time that is named twice is one
     energy, snapshots = cells.energy, cells.snapshots
     _check_range(wanted, energy, forecast)
     if not np.array_equal(snapshots.times, energy.times):
