@@ -9,7 +9,6 @@ import numpy as np
 from ._logging import logger
 from .core.diagnostics import REMEDY, UNDETERMINED, identifiability
 from .core.fit import Fit
-from .core.problem import STILL
 
 
 def diagnose(fitted: Fit) -> dict[str, Any]:
@@ -29,9 +28,7 @@ def diagnose(fitted: Fit) -> dict[str, Any]:
             np.sum(fitted.explained < -1),
             len(fitted.explained),
         )
-    if np.abs(fitted.problem.velocity).max() * fitted.energy.speed * fitted.energy.intervals.gaps.max() <= (
-        STILL * fitted.energy.length
-    ):
+    if fitted.still:
         logger.warning(
             "No cell moves: the snapshots are all alike in this representation. There is nothing to explain, and the "
             "energy is flat."

@@ -53,6 +53,12 @@ class Fit:
     solution: Solution | None
     """Of a linear fit: its ridge, condition number and degrees of freedom."""
 
+    @property
+    def still(self) -> bool:
+        """Whether no cell moves, or only by rounding."""
+        farthest = np.abs(self.problem.velocity).max() * self.energy.speed * self.energy.intervals.gaps.max()
+        return bool(farthest <= STILL * self.energy.length)
+
 
 def fit(
     points: Sequence[Array],

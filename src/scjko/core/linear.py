@@ -4,8 +4,8 @@ With ∇J(z) = Σ_i θ_i y_i(z), the loss Σ w ‖Σ_i θ_i y_i(z) + v̄‖² is
 
     A = Σ w y yᵀ,    b = Σ w y v̄        (proposition 3.3 of the paper, whose statement drops the minus)
 
-A and b are summed in float64 (:mod:`scjko.core.gram`). Coefficients
-that no row has in common, such as those of different intervals, are problems of their own, and share but the ridge.
+A and b are summed in float64 (:mod:`scjko.core.gram`). Coefficients that no row has in common, such as those of
+different intervals, are problems of their own, and share but the ridge.
 """
 
 from __future__ import annotations
