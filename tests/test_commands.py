@@ -98,7 +98,9 @@ def test_warnings_are_json_too_and_of_formats_there_are_none(folder, tmp_path, c
         warnings.simplefilter("always")
         assert main(["fit", str(folder / "cells.zarr"), *FIT, "-o", str(tmp_path / "fit.zarr"), "--json"]) == 0
     logs = [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()]
-    assert [("look out" in log, "zarr v2" in log) for log in logs if "Warning" in log] == [(True, False)]
+    # Newer versions of pandas and anndata may warn of each other too.
+    assert sum("UserWarning: look out" in log for log in logs) == 1
+    assert not any("zarr v2" in log for log in logs)
 
 
 def test_an_interrupt_is_one_line(folder, tmp_path, capsys, monkeypatch):
