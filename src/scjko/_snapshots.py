@@ -151,14 +151,7 @@ def representation(adata: AnnData, use_rep: str | None, n_pcs: int | None) -> tu
     if adata.n_obs == 0:
         raise ValueError("adata has no cells.")
     name = _choose(adata, use_rep)
-    values = adata.obsm[name]
-    if isinstance(values, pd.DataFrame):
-        no_numbers = [column for column in values if not pd.api.types.is_numeric_dtype(values[column])]
-        if no_numbers:
-            raise ValueError(
-                f"obsm[{name!r}] has columns that are no numbers: {', '.join(map(repr, no_numbers))}; drop them."
-            )
-    values = _dense(values)
+    values = _dense(adata.obsm[name], name)
     if values.ndim != 2 or values.shape[1] == 0 or not np.issubdtype(values.dtype, np.number):
         raise ValueError(f"obsm[{name!r}] has shape {values.shape} and type {values.dtype}, not cells by numbers.")
     if np.iscomplexobj(values):
@@ -216,8 +209,14 @@ def _choose(adata: AnnData, use_rep: str | None) -> str:
     return found[0]
 
 
-def _dense(values: Any) -> NDArray[Any]:
+def _dense(values: Any, name: str) -> NDArray[Any]:
+    """What stands at ``obsm[name]`` as an array in memory."""
     if isinstance(values, pd.DataFrame):
+        no_numbers = [column for column in values if not pd.api.types.is_numeric_dtype(values[column])]
+        if no_numbers:
+            raise ValueError(
+                f"obsm[{name!r}] has columns that are no numbers: {', '.join(map(repr, no_numbers))}; drop them."
+            )
         return values.to_numpy()
     if hasattr(values, "toarray"):  # scipy's sparse matrices and arrays
         values = values.toarray()

@@ -106,7 +106,8 @@ def by_text(time_values: Mapping[Any, float]) -> dict[str, float]:
         if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
             raise ValueError(f"time_values[{label!r}]={value!r} is not a finite number.")
         if told.setdefault(_text(label), float(value)) != value:
-            raise ValueError(f"time_values says two things of {label!r}: {told[_text(label)]:g} and {value:g}.")
+            both = f"{time_text(told[_text(label)])} and {time_text(value)}"
+            raise ValueError(f"time_values says two things of {label!r}: {both}.")
     return told
 
 

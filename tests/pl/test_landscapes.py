@@ -224,8 +224,12 @@ def test_cells_in_one_place_can_be_drawn(adata):
     adata.obsm["X_one"] = np.ones((adata.n_obs, 3))
     sj.tl.fit_energy(adata, "day", use_rep="X_one", epochs=2, progress=False)
     for draw in (sj.pl.level_curves, sj.pl.landscape, sj.pl.trajectories, sj.pl.velocity, sj.pl.predictions):
-        draw(adata, show=False)
+        drawn = draw(adata, show=False)
         plt.gcf().canvas.draw()
+        for axes in np.atleast_1d(drawn):
+            # The place is in the picture, which has a size.
+            (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+            assert left < 1 < right and bottom < 1 < top
 
 
 def test_one_component_is_no_plane(adata):
