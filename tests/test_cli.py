@@ -7,7 +7,7 @@ import matplotlib.image
 import pytest
 
 import scjko as sj
-from scjko._cli import main
+from scjko.cli.main import main
 
 
 def test_demo_writes_what_it_says(tmp_path, capsys):

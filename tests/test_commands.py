@@ -16,7 +16,7 @@ from helpers import simulate
 
 import scjko as sj
 from scjko import _files
-from scjko._cli import main
+from scjko.cli.main import main
 
 FIT = ["--time-key", "day", "--n-pcs", "3", "--epochs", "5"]
 

@@ -19,7 +19,7 @@ import scjko as sj
 from scjko import _fitting, _report, _storage
 from scjko.core import couplings, descent
 from scjko.core import fit as core_fit
-from scjko.core.parallel import side_by_side
+from scjko.core.compute.parallel import side_by_side
 from scjko.tl import _fit_energy, _validate
 
 QUICK = {"epochs": 3, "progress": False}

@@ -24,7 +24,7 @@ import json, os, shutil, signal, sys
 from pathlib import Path
 import h5py
 from scjko import _commands, _files
-from scjko._cli import main
+from scjko.cli.main import main
 
 source, old, folder, n_moments = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
 out = folder / f"fit{old.suffix}"

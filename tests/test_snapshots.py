@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from scjko._snapshots import Whitening, collect, embedding, representation
+from scjko.edge.snapshots import Whitening, collect, embedding, representation
 
 
 def test_snapshots_hold_the_cells_of_each_time(rng):

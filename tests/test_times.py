@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scjko._times import read_label, read_time, read_times
-from scjko.core.intervals import time_text
+from scjko.core.timeline import time_text
+from scjko.edge.times import read_label, read_time, read_times
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ numpy.typing.ArrayLike = ArrayLike  # type: ignore[misc]  # before the package i
 import scjko  # noqa: E402
 
 FOLDER = "generated"
-ENERGY = "scjko.core.energies.Energy"
+ENERGY = "scjko.core.energy.energies.Energy"
 #: The order of the namespaces; others follow.
 ORDER = ["tl", "pl", "get", "external", "datasets", "benchmarks"]
 

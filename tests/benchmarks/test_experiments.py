@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from scjko import benchmarks
-from scjko._cli import main
 from scjko.benchmarks import _grid, couplings, embryoid, failure_modes, general, lightspeed, scaling, time_varying
 from scjko.benchmarks._trial import MODELS
+from scjko.cli.main import main
 
 
 def test_every_model_learns_a_potential(tmp_path):

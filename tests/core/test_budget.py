@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from scjko.core.budget import LARGEST_EXACT, allot, distances_at_once, machine_memory, need
+from scjko.core.transport.budget import LARGEST_EXACT, allot, distances_at_once, machine_memory, need
 
 GB = 10**9
 

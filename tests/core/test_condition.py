@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scjko.core.condition import conditions, loss
-from scjko.core.couplings import Coupling, exact
+from scjko.core.transport.couplings import Coupling, exact
 
 
 def pairwise_loss(points, couplings, gaps, scheme, slope):

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.spatial.distance import cdist
 
 from scjko.core import couplings
-from scjko.core.couplings import Coupling, OperatorCoupling, batched, couple, exact, sinkhorn
+from scjko.core.transport.couplings import Coupling, OperatorCoupling, batched, couple, exact, sinkhorn
 
 
 def dense(coupling):

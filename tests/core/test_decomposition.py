@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from scjko.core import decomposition
-from scjko.core.couplings import decomposed, exact, solver
-from scjko.core.decomposition import BLOCK, blocks, first_plan, quanta, sweep
+from scjko.core.transport.couplings import decomposed, exact, solver
+from scjko.core.transport.decomposition import BLOCK, blocks, first_plan, quanta, sweep
 
 
 @pytest.fixture

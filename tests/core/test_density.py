@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from scjko.core.density import Mixture, fit_mixture
+from scjko.core.energy.density import Mixture, fit_mixture
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 
 import scjko as sj
 from scjko.core import blocks, motion
-from scjko.core.energies import Energy
-from scjko.core.intervals import Intervals
-from scjko.core.models import NeuralPotential
+from scjko.core.energy.energies import Energy
+from scjko.core.energy.models import NeuralPotential
+from scjko.core.timeline import Intervals
 
 
 def make(rng, scheme="both", time_varying=True, n_dims=2):

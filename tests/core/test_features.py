@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.features import RELATIVE_WIDTH, clusters, exponents, grid, linear_potential
+from scjko.core.energy.features import RELATIVE_WIDTH, clusters, exponents, grid, linear_potential
 
 
 def test_monomials_are_all_of_them_once():

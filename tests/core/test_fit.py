@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from scjko.core import descent, linear, schedule
-from scjko.core.couplings import couple
-from scjko.core.descent import Training
-from scjko.core.features import linear_potential
-from scjko.core.fit import ClosedForm, fit, normal_equations
-from scjko.core.intervals import Intervals
-from scjko.core.metrics import emd
-from scjko.core.schedule import n_batches
+from scjko.core.energy.features import linear_potential
+from scjko.core.fitting.descent import Training
+from scjko.core.fitting.fit import ClosedForm, fit, normal_equations
+from scjko.core.fitting.schedule import n_batches
+from scjko.core.judging.metrics import emd
+from scjko.core.timeline import Intervals
+from scjko.core.transport.couplings import couple
 
 CURVATURE = 0.4
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.features import exponents, linear_potential
-from scjko.core.gram import gram, partial_derivatives
-from scjko.core.models import LinearPotential
+from scjko.core.energy.features import exponents, linear_potential
+from scjko.core.energy.models import LinearPotential
+from scjko.core.fitting.gram import gram, partial_derivatives
 
 
 def forces(potential, weights, z):

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from scjko.core.features import linear_potential
-from scjko.core.interactions import NO_LABEL, WithInteraction, feature_forces, interaction_gradients, population
-from scjko.core.models import LinearPotential, NeuralPotential, gradients, potentials
+from scjko.core.energy.features import linear_potential
+from scjko.core.energy.interactions import NO_LABEL, WithInteraction, feature_forces, interaction_gradients, population
+from scjko.core.energy.models import LinearPotential, NeuralPotential, gradients, potentials
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.couplings import couple
-from scjko.core.fit import ClosedForm, fit
-from scjko.core.interpolation import STRENGTHS, best_strength, between, towards_observed
-from scjko.core.intervals import Intervals
-from scjko.core.training_free import Cloud
+from scjko.core.fitting.fit import ClosedForm, fit
+from scjko.core.judging.baselines import Cloud
+from scjko.core.motion.interpolation import STRENGTHS, best_strength, between, towards_observed
+from scjko.core.timeline import Intervals
+from scjko.core.transport.couplings import couple
 
 
 def cloud(points):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.intervals import Intervals
+from scjko.core.timeline import Intervals
 
 AXIS = Intervals(np.array([0.0, 1.0, 3.0, 7.0]))
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import LinAlgError
 
 from scjko.core import linear
-from scjko.core.linear import Block, accumulate, solve
+from scjko.core.fitting.closed_form import Block, accumulate, solve
 
 
 @pytest.fixture

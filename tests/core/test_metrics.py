@@ -4,7 +4,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from scjko.core.metrics import emd
+from scjko.core.judging.metrics import emd
 
 
 def test_emd_is_the_mean_distance_of_the_best_assignment(rng):

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from scjko.core.models import NeuralPotential, gradients, hessians, potentials
+from scjko.core.energy.models import NeuralPotential, gradients, hessians, potentials
 
 
 @pytest.fixture

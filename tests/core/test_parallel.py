@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import scjko as sj
-from scjko.core.parallel import check_client, side_by_side
+from scjko.core.compute.parallel import check_client, side_by_side
 
 
 def test_results_stand_in_the_order_of_the_items():

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from scjko.core.condition import conditions
-from scjko.core.couplings import couple
-from scjko.core.density import Mixture
-from scjko.core.energies import Energy
-from scjko.core.features import linear_potential
-from scjko.core.fit import _explained
-from scjko.core.interactions import population
-from scjko.core.intervals import Intervals
-from scjko.core.models import NeuralPotential
-from scjko.core.steps import TOLERANCE
+from scjko.core.energy.density import Mixture
+from scjko.core.energy.energies import Energy
+from scjko.core.energy.features import linear_potential
+from scjko.core.energy.interactions import population
+from scjko.core.energy.models import NeuralPotential
+from scjko.core.fitting.fit import _explained
+from scjko.core.motion.proximal import TOLERANCE
+from scjko.core.timeline import Intervals
+from scjko.core.transport.couplings import couple
 
 TIMES = np.array([0.0, 0.5, 2.0])
 

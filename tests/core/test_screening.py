@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.couplings import couple
-from scjko.core.features import exponents, has_all, linear_potential
-from scjko.core.fit import ClosedForm, fit
-from scjko.core.intervals import Intervals, conditioning
-from scjko.core.problem import Problem
-from scjko.core.screening import KINDS, missing_products, significance
+from scjko.core.energy.features import exponents, has_all, linear_potential
+from scjko.core.fitting.fit import ClosedForm, fit
+from scjko.core.fitting.problem import Problem
+from scjko.core.fitting.screening import KINDS, missing_products, significance
+from scjko.core.timeline import Intervals, conditioning
+from scjko.core.transport.couplings import couple
 
 
 def problem_of(rng, n, n_dims, *, scheme="explicit", mixing="constant"):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from scjko.core import steps
-from scjko.core.models import gradients
-from scjko.core.steps import TOLERANCE, proximal
+from scjko.core.energy.models import gradients
+from scjko.core.motion.proximal import TOLERANCE, proximal
 
 NO_LABELS = np.zeros((200, 0), np.float32)
 

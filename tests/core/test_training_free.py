@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.couplings import exact
-from scjko.core.training_free import Cloud, midpoint, mixture, transport
+from scjko.core.judging.baselines import Cloud, midpoint, mixture, transport
+from scjko.core.transport.couplings import exact
 
 
 def test_transport_is_the_mean_displacement_of_the_nearest_cells(rng):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scjko.core.transitions import markov_chain, transitions
+from scjko.core.motion.transitions import markov_chain, transitions
 
 
 def kernel(y, cells, k):

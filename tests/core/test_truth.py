@@ -16,10 +16,10 @@ import pytest
 from scipy.stats import norm
 
 from scjko.core.condition import SCHEMES
-from scjko.core.couplings import SOLVERS, couple, solver
-from scjko.core.descent import Training
-from scjko.core.fit import ClosedForm, fit
-from scjko.core.intervals import Intervals
+from scjko.core.fitting.descent import Training
+from scjko.core.fitting.fit import ClosedForm, fit
+from scjko.core.timeline import Intervals
+from scjko.core.transport.couplings import SOLVERS, couple, solver
 
 N = 300
 TIMES = np.array([0.0, 0.5, 1.5])

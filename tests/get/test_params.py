@@ -9,7 +9,7 @@ from scipy import sparse
 
 import scjko as sj
 from scjko.core import budget
-from scjko.core.problem import TERMS
+from scjko.core.fitting.problem import TERMS
 
 QUICK = {"epochs": 2, "progress": False}
 STAGES = {0: "a/b", 1: "b", 2: "c", 4: "d", 7: "e"}

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import scjko as sj
-from scjko.core.couplings import SOLVERS, couple, solver
-from scjko.core.problem import TERMS
+from scjko.core.fitting.problem import TERMS
+from scjko.core.transport.couplings import SOLVERS, couple, solver
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be tied to a core here")
 

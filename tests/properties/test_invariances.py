@@ -15,9 +15,9 @@ from anndata import AnnData
 from scipy.stats import ortho_group
 
 import scjko as sj
-from scjko.core.couplings import exact
-from scjko.core.metrics import emd
-from scjko.core.training_free import midpoint, transport
+from scjko.core.judging.baselines import midpoint, transport
+from scjko.core.judging.metrics import emd
+from scjko.core.transport.couplings import exact
 
 N_TIMES, N_CELLS = 4, 32
 #: Coefficients in closed form are solved in float64, of features in float32, and shrunk by the ridge in units of the

@@ -14,8 +14,8 @@ from scipy import sparse
 
 import scjko as sj
 from scjko import _storage
-from scjko._demo import potential_correlation, velocity_cosines
-from scjko.core.metrics import emd
+from scjko.cli.demo import potential_correlation, velocity_cosines
+from scjko.core.judging.metrics import emd
 from scjko.tl import _fit_energy
 
 QUICK = {"epochs": 3, "progress": False}

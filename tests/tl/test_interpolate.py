@@ -10,7 +10,7 @@ from helpers import assert_same
 from scipy.spatial import cKDTree
 
 import scjko as sj
-from scjko.core.metrics import emd
+from scjko.core.judging.metrics import emd
 
 
 def test_cells_of_both_sides_pooled_by_position(fitted):

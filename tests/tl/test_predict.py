@@ -9,7 +9,7 @@ import pytest
 from helpers import assert_same
 
 import scjko as sj
-from scjko.core.metrics import emd
+from scjko.core.judging.metrics import emd
 
 
 def test_by_default_every_cell_is_moved_to_the_next_snapshot(fitted):

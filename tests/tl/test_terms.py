@@ -12,9 +12,9 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import scjko as sj
-from scjko._demo import velocity_cosines
-from scjko.core.couplings import exact
-from scjko.core.metrics import emd
+from scjko.cli.demo import velocity_cosines
+from scjko.core.judging.metrics import emd
+from scjko.core.transport.couplings import exact
 
 QUICK = {"epochs": 2, "progress": False}
 ALL = ("potential", "interaction", "internal")

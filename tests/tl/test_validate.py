@@ -12,9 +12,9 @@ from helpers import assert_same, simulate
 
 import scjko as sj
 from scjko import _folds
-from scjko._snapshots import collect
-from scjko._verdict import verdict
-from scjko.core.metrics import emd
+from scjko.core.judging.metrics import emd
+from scjko.edge.snapshots import collect
+from scjko.edge.verdict import verdict
 from scjko.tl import _validate
 
 FULL = {"n_pcs": 10, "n_splits": 2, "progress": False}

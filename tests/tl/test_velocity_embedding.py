@@ -8,7 +8,7 @@ import scanpy as sc
 from scipy import sparse
 
 import scjko as sj
-from scjko.core.embedding import project, smoothed
+from scjko.core.motion.embedding import project, smoothed
 
 
 def test_projection_equals_its_formula(rng):

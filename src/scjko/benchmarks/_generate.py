@@ -14,9 +14,9 @@ import pandas as pd
 from anndata import AnnData
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import check_integer, check_option, check_positive
-from ..core.models import Weights
-from ..core.steps import proximal
+from ..core.energy.models import Weights
+from ..core.motion.proximal import proximal
+from ..edge.checks import check_integer, check_option, check_positive
 from ._functionals import Functional, functionals
 
 Array = NDArray[np.float64]

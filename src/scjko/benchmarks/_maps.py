@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ..core import models
-from ..core.interactions import NO_LABEL
-from ..core.models import NeuralPotential, Weights
+from ..core.energy import models
+from ..core.energy.interactions import NO_LABEL
+from ..core.energy.models import NeuralPotential, Weights
 
 #: The gradient of an input-convex network, or a perceptron that gives the displacement.
 MAPS = ("icnn", "mlp")

@@ -11,13 +11,13 @@ import numpy as np
 from anndata import AnnData
 from numpy.typing import NDArray
 
-from ..core.couplings import couple, solver
-from ..core.descent import Training
-from ..core.energies import Energy
-from ..core.fit import ClosedForm, fit
-from ..core.intervals import Intervals
-from ..core.metrics import emd
-from ..core.problem import TERMS
+from ..core.energy.energies import Energy
+from ..core.fitting.descent import Training
+from ..core.fitting.fit import ClosedForm, fit
+from ..core.fitting.problem import TERMS
+from ..core.judging.metrics import emd
+from ..core.timeline import Intervals
+from ..core.transport.couplings import couple, solver
 from ._generate import snapshots_of
 
 Array = NDArray[np.float64]

@@ -19,10 +19,10 @@ import numpy as np
 import optax
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import check_integer, check_option, check_positive
-from ..core import models
-from ..core.interactions import NO_LABEL
-from ..core.models import NeuralPotential, Weights
+from ..core.energy import models
+from ..core.energy.interactions import NO_LABEL
+from ..core.energy.models import NeuralPotential, Weights
+from ..edge.checks import check_integer, check_option, check_positive
 from . import _maps
 from ._batches import SPREAD, Units, batches, checked, units_of
 from ._maps import MAPS, Inner, Step

@@ -11,10 +11,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..core.couplings import Coupling, couple
-from ..core.diagnostics import UNDETERMINED, identifiability
-from ..core.fit import ClosedForm, Fit, fit
-from ..core.intervals import Intervals
+from ..core.fitting.fit import ClosedForm, Fit, fit
+from ..core.judging.diagnostics import UNDETERMINED, identifiability
+from ..core.timeline import Intervals
+from ..core.transport.couplings import Coupling, couple
 from ._grid import run_grid, write
 from ._trial import one_step_errors, stay
 

@@ -13,7 +13,7 @@ import pandas as pd
 from anndata import AnnData
 from matplotlib.figure import Figure
 
-from .._checks import check_integer
+from ..edge.checks import check_integer
 from ._functionals import functionals as known_functionals
 from ._generate import generate, snapshots_of
 from ._grid import chosen, run_grid, write

@@ -13,9 +13,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .._snapshots import Whitening, collect
-from ..core.couplings import Coupling, batched, couple, decomposed, exact
+from ..core.transport.couplings import Coupling, batched, couple, decomposed, exact
 from ..datasets import embryoid_body
+from ..edge.snapshots import Whitening, collect
 from ._grid import run_grid, write
 
 CLOUDS = ("overlapping", "separated")

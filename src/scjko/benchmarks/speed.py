@@ -21,11 +21,12 @@ from anndata import AnnData
 from matplotlib.figure import Figure
 
 from .. import get, tl
-from ..core import descent, models
 from ..core.condition import loss
-from ..core.metrics import emd
-from ..core.models import NeuralPotential
-from ..core.schedule import plan
+from ..core.energy import models
+from ..core.energy.models import NeuralPotential
+from ..core.fitting import descent
+from ..core.fitting.schedule import plan
+from ..core.judging.metrics import emd
 from ..datasets import simulated
 from ._grid import run_grid, write
 

@@ -15,10 +15,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..core.couplings import couple
-from ..core.energies import Energy
-from ..core.fit import ClosedForm, fit
-from ..core.intervals import Intervals
+from ..core.energy.energies import Energy
+from ..core.fitting.fit import ClosedForm, fit
+from ..core.timeline import Intervals
+from ..core.transport.couplings import couple
 from ._grid import run_grid, write
 
 Array = NDArray[np.float64]

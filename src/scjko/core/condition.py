@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .couplings import Coupling, OperatorCoupling
+from .transport.couplings import Coupling, OperatorCoupling
 
 SCHEMES = ("both", "explicit", "implicit")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp, softmax
 
-from .._checks import check_integer, check_option
+from ..edge.checks import check_integer, check_option
 
 Array = NDArray[np.float64]
 

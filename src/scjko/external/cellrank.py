@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from anndata import AnnData
 
-from .._fitted import FittedCells, fitted_cells
-from .._keys import Keys
-from .._ready_made import as_matrices, ready_made
-from .._snapshots import neighbours
-from .._storage import fitted, restored_on_error, time_values_from_uns, write_fields
-from ..core.couplings import Coupling
+from ..core.transport.couplings import Coupling
+from ..edge.fitted import FittedCells, fitted_cells
+from ..edge.keys import Keys
+from ..edge.ready_made import as_matrices, ready_made
+from ..edge.snapshots import neighbours
+from ..edge.storage import fitted, restored_on_error, time_values_from_uns, write_fields
 from ._packages import package
 
 

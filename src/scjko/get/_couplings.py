@@ -4,9 +4,9 @@ from typing import Any
 
 from anndata import AnnData
 
-from .._checks import check_bool
-from .._fitted import fitted_cells
-from .._ready_made import as_matrices
+from ..edge.checks import check_bool
+from ..edge.fitted import fitted_cells
+from ..edge.ready_made import as_matrices
 
 
 def couplings(adata: AnnData, key: str = "jko", *, as_anndata: bool = False) -> dict[tuple[float, float], Any]:

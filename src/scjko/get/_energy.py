@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from anndata import AnnData
 
-from .._storage import energy_from_uns, fitted
-from ..core.energies import Energy
+from ..core.energy.energies import Energy
+from ..edge.storage import energy_from_uns, fitted
 
 
 def energy(adata: AnnData, key: str = "jko") -> Energy:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from anndata import AnnData
 
-from .._storage import fitted, time_values_from_uns
+from ..edge.storage import fitted, time_values_from_uns
 
 
 def params(adata: AnnData, key: str = "jko") -> dict[str, Any]:

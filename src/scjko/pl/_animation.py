@@ -10,8 +10,8 @@ from matplotlib import animation as mpl_animation
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .._checks import check_integer
-from .._fitted import fitted_cells
+from ..edge.checks import check_integer
+from ..edge.fitted import fitted_cells
 from ._canvas import HEIGHTS, colour_bar, figure_of, single, xy
 from ._frame import frame
 from ._surface import fill, nice_levels, note, surfaces

@@ -8,9 +8,9 @@ from anndata import AnnData
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from .._checks import check_integer
-from .._fitted import FittedCells, fitted_cells
-from ..core.intervals import time_text
+from ..core.timeline import time_text
+from ..edge.checks import check_integer
+from ..edge.fitted import FittedCells, fitted_cells
 from ._canvas import OBSERVED, PREDICTED, Drawn, finish, key_beside, panels, xy
 from ._frame import frame
 

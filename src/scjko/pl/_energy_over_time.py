@@ -8,8 +8,8 @@ import pandas as pd
 from anndata import AnnData
 from matplotlib.axes import Axes
 
-from .._fitted import fitted_cells
-from .._snapshots import obs_column
+from ..edge.fitted import fitted_cells
+from ..edge.snapshots import obs_column
 from ._canvas import LINE_STYLES, PALETTE, Drawn, dress, finish, key_beside, single
 
 MARKERS = "os^DvP*X"

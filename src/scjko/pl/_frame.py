@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from .._fitted import FittedCells
-from .._snapshots import embedding
-from ..core.intervals import time_text
+from ..core.timeline import time_text
+from ..edge.fitted import FittedCells
+from ..edge.snapshots import embedding
 from ._canvas import dress
 
 Array = NDArray[np.float64]

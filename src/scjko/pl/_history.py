@@ -8,7 +8,7 @@ from anndata import AnnData
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from .._storage import fitted
+from ..edge.storage import fitted
 from ._canvas import PALETTE, Drawn, dress, finish, key_beside, single
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from anndata import AnnData
 from matplotlib.axes import Axes
 
-from .._fitted import fitted_cells
+from ..edge.fitted import fitted_cells
 from ._canvas import PALETTE, Drawn, dress, finish, panels
 
 #: Directions in which the kernel is looked at.

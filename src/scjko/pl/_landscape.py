@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 from scipy.interpolate import RegularGridInterpolator
 
-from .._fitted import fitted_cells
+from ..edge.fitted import fitted_cells
 from ._canvas import HEIGHTS, Drawn, finish, single, xy
 from ._frame import asked_times, frame
 from ._surface import Surface, note, surfaces, whole_course

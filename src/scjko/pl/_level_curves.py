@@ -14,8 +14,8 @@ from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from .._checks import check_integer
-from .._fitted import fitted_cells
+from ..edge.checks import check_integer
+from ..edge.fitted import fitted_cells
 from ._canvas import (
     LINE_STYLES,
     PALETTE,

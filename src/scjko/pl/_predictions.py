@@ -8,8 +8,8 @@ from anndata import AnnData
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from .._checks import check_option
-from .._fitted import FittedCells, fitted_cells
+from ..edge.checks import check_option
+from ..edge.fitted import FittedCells, fitted_cells
 from ..tl import interpolate
 from ._canvas import (
     FORECAST,

@@ -11,8 +11,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from .._checks import check_option
-from ..core.embedding import smoothed
+from ..core.motion.embedding import smoothed
+from ..edge.checks import check_option
 from ._canvas import HEIGHTS
 from ._frame import Frame
 

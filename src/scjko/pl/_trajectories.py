@@ -8,9 +8,9 @@ from anndata import AnnData
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from .._checks import check_integer
-from .._fitted import fitted_cells
-from ..core.intervals import time_text
+from ..core.timeline import time_text
+from ..edge.checks import check_integer
+from ..edge.fitted import fitted_cells
 from ._canvas import Drawn, colour_bar, finish, single, xy
 from ._frame import asked_times, frame
 from ._surface import fill, nice_levels, whole_course

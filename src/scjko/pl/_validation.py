@@ -8,8 +8,8 @@ import pandas as pd
 from anndata import AnnData
 from matplotlib.axes import Axes
 
-from .._checks import check_adata, check_name
-from ..core.intervals import time_text
+from ..core.timeline import time_text
+from ..edge.checks import check_adata, check_name
 from ._canvas import PALETTE, Drawn, dress, finish, key_beside, single
 
 COLUMNS = ("protocol", "split", "time", "method", "emd")

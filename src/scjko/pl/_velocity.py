@@ -8,10 +8,10 @@ from anndata import AnnData
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from .._checks import check_option
-from .._fitted import fitted_cells
-from .._snapshots import representation
-from ..core.embedding import smoothed
+from ..core.motion.embedding import smoothed
+from ..edge.checks import check_option
+from ..edge.fitted import fitted_cells
+from ..edge.snapshots import representation
 from ._canvas import Drawn, finish, single, xy
 from ._frame import Frame, frame
 from ._level_curves import draw_cells

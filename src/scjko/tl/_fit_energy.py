@@ -8,13 +8,17 @@ import numpy as np
 from anndata import AnnData
 from numpy.typing import NDArray
 
-from .._fitting import couple_snapshots, fit_snapshots, varies
-from .._keys import Keys
-from .._logging import logger
-from .._ready_made import ready_made
-from .._report import diagnose
-from .._settings import check_options
-from .._snapshots import (
+from ..core.compute.parallel import check_client
+from ..core.energy.energies import Energy
+from ..core.fitting.descent import Training
+from ..core.transport.couplings import Coupling, OperatorCoupling
+from ..edge.diagnosis import diagnose
+from ..edge.fitting import couple_snapshots, fit_snapshots, varies
+from ..edge.keys import Keys
+from ..edge.logging import logger
+from ..edge.ready_made import ready_made
+from ..edge.settings import check_options
+from ..edge.snapshots import (
     Snapshots,
     Whitening,
     cell_times,
@@ -24,11 +28,7 @@ from .._snapshots import (
     obs_column,
     representation,
 )
-from .._storage import check_free, energy_to_uns, recorded, versions, write_fields
-from ..core.couplings import Coupling, OperatorCoupling
-from ..core.descent import Training
-from ..core.energies import Energy
-from ..core.parallel import check_client
+from ..edge.storage import check_free, energy_to_uns, recorded, versions, write_fields
 
 
 def fit_energy(

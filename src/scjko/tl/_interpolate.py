@@ -9,15 +9,15 @@ import pandas as pd
 from anndata import AnnData
 from anndata.utils import make_index_unique
 
-from .._checks import check_integer
-from .._fitted import fitted_cells
-from .._folds import clouds
-from .._keys import Keys
-from .._logging import logger
-from .._snapshots import Snapshots
-from ..core.energies import Energy
-from ..core.interpolation import Interpolated, best_strength, between, forecast_from, towards_observed
-from ..core.intervals import time_text
+from ..core.energy.energies import Energy
+from ..core.motion.interpolation import Interpolated, best_strength, between, forecast_from, towards_observed
+from ..core.timeline import time_text
+from ..edge.checks import check_integer
+from ..edge.fitted import fitted_cells
+from ..edge.folds import clouds
+from ..edge.keys import Keys
+from ..edge.logging import logger
+from ..edge.snapshots import Snapshots
 
 
 def interpolate(

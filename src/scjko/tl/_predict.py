@@ -6,14 +6,14 @@ from anndata import AnnData
 from anndata.utils import make_index_unique
 from numpy.typing import NDArray
 
-from .._checks import check_integer, check_option
-from .._fitted import fitted_cells
-from .._keys import Keys
-from .._logging import logger
 from ..core.condition import SCHEMES
-from ..core.energies import Energy
-from ..core.intervals import time_text
-from ..core.motion import Step
+from ..core.energy.energies import Energy
+from ..core.motion.motion import Step
+from ..core.timeline import time_text
+from ..edge.checks import check_integer, check_option
+from ..edge.fitted import fitted_cells
+from ..edge.keys import Keys
+from ..edge.logging import logger
 
 
 def predict(

@@ -8,12 +8,12 @@ import pandas as pd
 from anndata import AnnData
 from numpy.typing import NDArray
 
-from .._checks import check_bool, check_list, check_name
-from .._fitted import FittedCells, fitted_cells
-from .._keys import PCA
-from .._logging import logger
-from .._snapshots import representation
-from .._storage import whitening_from_uns, write_fields
+from ..edge.checks import check_bool, check_list, check_name
+from ..edge.fitted import FittedCells, fitted_cells
+from ..edge.keys import PCA
+from ..edge.logging import logger
+from ..edge.snapshots import representation
+from ..edge.storage import whitening_from_uns, write_fields
 
 
 def project_genes(

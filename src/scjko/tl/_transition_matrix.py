@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 from anndata import AnnData
 
-from .._checks import check_bool, check_fraction, check_integer
-from .._fitted import fitted_cells
-from .._snapshots import representation
-from .._storage import write_fields
-from ..core.transitions import markov_chain
+from ..core.motion.transitions import markov_chain
+from ..edge.checks import check_bool, check_fraction, check_integer
+from ..edge.fitted import fitted_cells
+from ..edge.snapshots import representation
+from ..edge.storage import write_fields
 
 
 def transition_matrix(

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 from anndata import AnnData
 
-from .._checks import check_bool, check_integer, check_new_key, check_option, check_positive
-from .._fitting import couple_snapshots, fit_snapshots, memory_limit
-from .._folds import Fold, Row, cells_rows, compared, leave_out_cells, leave_out_times, times_rows
-from .._logging import logger, progress_bar
-from .._settings import check_options
-from .._snapshots import Snapshots, Whitening, cell_times, cell_weights, check_snapshots, collect, representation
-from .._storage import write_fields
-from .._verdict import verdict
-from ..core.budget import LARGEST_EXACT, distances_at_once
-from ..core.couplings import Coupling, couple
-from ..core.parallel import check_client, side_by_side
+from ..core.compute.parallel import check_client, side_by_side
+from ..core.transport.budget import LARGEST_EXACT, distances_at_once
+from ..core.transport.couplings import Coupling, couple
+from ..edge.checks import check_bool, check_integer, check_new_key, check_option, check_positive
+from ..edge.fitting import couple_snapshots, fit_snapshots, memory_limit
+from ..edge.folds import Fold, Row, cells_rows, compared, leave_out_cells, leave_out_times, times_rows
+from ..edge.logging import logger, progress_bar
+from ..edge.settings import check_options
+from ..edge.snapshots import Snapshots, Whitening, cell_times, cell_weights, check_snapshots, collect, representation
+from ..edge.storage import write_fields
+from ..edge.verdict import verdict
 from ._fit_energy import fit_energy
 
 #: Options of a fit that make no sense for many fits of some of the cells.

@@ -4,11 +4,11 @@ import numpy as np
 from anndata import AnnData
 from scipy import sparse
 
-from .._checks import check_adata
-from .._keys import Keys
-from .._snapshots import embedding, neighbours, representation
-from .._storage import fitted, write_fields
-from ..core.embedding import project
+from ..core.motion.embedding import project
+from ..edge.checks import check_adata
+from ..edge.keys import Keys
+from ..edge.snapshots import embedding, neighbours, representation
+from ..edge.storage import fitted, write_fields
 
 
 def velocity_embedding(

@@ -1,0 +1,1 @@
+"""Energies: their terms, and the functions these are made of."""

@@ -1,0 +1,1 @@
+"""Fitting: from coupled snapshots to an energy."""

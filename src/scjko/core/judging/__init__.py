@@ -1,0 +1,1 @@
+"""Judging: errors, baselines, and what the data determine."""

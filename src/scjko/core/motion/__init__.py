@@ -1,0 +1,1 @@
+"""Motion: cells moved by an energy."""

@@ -1,0 +1,1 @@
+"""Transport: couplings of consecutive snapshots and their solvers."""

@@ -1,0 +1,1 @@
+"""AnnData to arrays and back: every check of what a user hands in, and every field written."""

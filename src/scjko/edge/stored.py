@@ -1,0 +1,235 @@
+"""Checks of a fit that comes from a file: every part is of the kind and shape that the others ask for.
+
+Files are written by others, by other versions, and by hand. What is wrong with one is said here, before anything is
+computed from it or allocated by its numbers. Nothing in a fit is code: it is arrays, numbers and text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.condition import SCHEMES
+from ..core.fitting.problem import TERMS
+from ..core.timeline import TIME_LABELS, Intervals, conditioning
+from ..core.transport.couplings import SOLVERS
+
+#: What ``uns[key]`` of a fit always has.
+FIELDS = ("params", "times", "weights", "scaling", "version")
+#: Monomials of a higher degree overflow for every population: no fit has them.
+HIGHEST_DEGREE = 1000
+
+
+class _Unreadable(Exception):
+    """What is wrong with a stored fit."""
+
+
+def check_stored(stored: Any, key: str) -> None:
+    """Raise unless ``stored``, which stands at ``uns[key]``, is a whole fit that this version can read."""
+    missing = [name for name in FIELDS if not isinstance(stored, Mapping) or name not in stored]
+    if missing:
+        raise ValueError(
+            f"adata.uns[{key!r}] is not a fitted energy: it lacks {', '.join(missing)}. Something else was stored "
+            "under that name; fit again with another key_added."
+        )
+    try:
+        _check_version(stored["version"])
+        _check_fit(stored)
+    except _Unreadable as error:
+        raise ValueError(
+            f"The fit at adata.uns[{key!r}] cannot be read: {error}. It was changed or damaged after it was written, "
+            "or is of another version; fit again with sj.tl.fit_energy."
+        ) from None
+
+
+def mixing(parametrization: str, time_varying: Any) -> str:
+    """How the potential varies in time, as the core calls it."""
+    if isinstance(time_varying, str):
+        return time_varying
+    if not time_varying:
+        return "constant"
+    return "label" if parametrization == "neural" else "interval"
+
+
+def _check_version(written: Any) -> None:
+    """Files of earlier versions open; those of a later major version need not."""
+    ours, theirs = (re.match(r"(\d+)\.", str(text)) for text in (version("scjko"), written))
+    if theirs is None:
+        raise _Unreadable(f"version is {written!r}, no number of a version")
+    if ours is not None and int(theirs[1]) > int(ours[1]):
+        raise _Unreadable(f"it was written by scjko {written}, and this is {version('scjko')}, which is older")
+
+
+def _check_fit(stored: Mapping[str, Any]) -> None:
+    times = _numbers(stored["times"], "times", (None,))
+    if len(times) < 2 or not (np.diff(times) > 0).all():
+        raise _Unreadable("times are not two or more increasing numbers")
+    params = _check_params(_mapping(stored["params"], "params"))
+    n_dims = int(params["n_pcs"])
+    scaling = _mapping(stored["scaling"], "scaling", ("center", "length", "speed", "offsets"))
+    _numbers(scaling["center"], "scaling/center", (n_dims,))
+    for name in ("length", "speed"):
+        if not _numbers(scaling[name], f"scaling/{name}", ()) > 0:
+            raise _Unreadable(f"scaling/{name} is not above zero")
+    _numbers(scaling["offsets"], "scaling/offsets", (len(times) - 1, 2))
+    _check_weights(stored, params, times, n_dims)
+    if "whitening" in stored:
+        whitening = _mapping(stored["whitening"], "whitening", ("mean", "std"))
+        _numbers(whitening["mean"], "whitening/mean", (n_dims,))
+        if not (_numbers(whitening["std"], "whitening/std", (n_dims,)) > 0).all():
+            raise _Unreadable("whitening/std is not above zero")
+    couplings = _mapping(stored.get("couplings"), "couplings", ("solver", "n_source", "n_target"))
+    for name in ("n_source", "n_target"):
+        _numbers(couplings[name], f"couplings/{name}", (len(times) - 1,), whole=True)
+    solvers = np.atleast_1d(couplings["solver"])
+    if solvers.shape != (len(times) - 1,) or not {str(name) for name in solvers} <= {*SOLVERS, "ready-made"}:
+        raise _Unreadable(f"couplings/solver does not name a solver for each of {len(times) - 1} intervals")
+    for name, losses in _mapping(stored.get("history", {}), "history").items():
+        _numbers(losses, f"history/{name}", None)
+
+
+def _check_params(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name, options in (
+        ("parametrization", ("neural", "linear")),
+        ("scheme", SCHEMES),
+        ("time_label", TIME_LABELS),
+        ("time_varying", (True, False, "smooth")),
+    ):
+        value = params.get(name)
+        if not isinstance(value, str | bool | np.bool_) or value not in options:
+            raise _Unreadable(f"params/{name} is {value!r}, none of {', '.join(map(repr, options))}")
+    if params["parametrization"] == "neural" and isinstance(params["time_varying"], str):
+        raise _Unreadable("params/time_varying is 'smooth', which a neural potential cannot be")
+    for name in ("time_key", "use_rep", "coupling", *(name for name in ("weight_key",) if name in params)):
+        if not isinstance(params.get(name), str):
+            raise _Unreadable(f"params/{name} is {params.get(name)!r}, no name of a field")
+    for name, least in (("n_pcs", 1), ("random_state", 0), ("coupling_batch", 2)):
+        value = _numbers(params.get(name), f"params/{name}", (), whole=True)
+        if value < least:
+            raise _Unreadable(f"params/{name} is {value}, below {least}")
+    if not _numbers(params.get("epsilon"), "params/epsilon", ()) > 0:
+        raise _Unreadable("params/epsilon is not above zero")
+    if "time_values" in params:
+        told = _mapping(params["time_values"], "params/time_values", ("labels", "times"))
+        _numbers(told["times"], "params/time_values/times", (len(np.atleast_1d(told["labels"])),))
+    return params
+
+
+def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: NDArray[Any], n_dims: int) -> None:
+    weights = _mapping(stored["weights"], "weights", ("potential",))
+    strange = [term for term in weights if term not in TERMS]
+    if strange:
+        raise _Unreadable(f"weights has {strange[0]!r}, none of {', '.join(map(repr, TERMS))}")
+    kind = mixing(params["parametrization"], params["time_varying"])
+    start = np.zeros(1, np.int64), np.zeros(1)
+    n_labels = conditioning(Intervals(times, params["time_label"]), *start, params["scheme"], kind).shape[1]
+    for term, told in (("potential", n_labels), ("interaction", 1)):
+        if term in weights:
+            model = _mapping(weights[term], f"weights/{term}")
+            if params["parametrization"] == "neural":
+                _check_network(model, f"weights/{term}", n_dims + told, params)
+            else:
+                _check_features(model, f"weights/{term}", n_dims, told)
+    if "internal" in weights:
+        beta = _mapping(weights["internal"], "weights/internal", ("beta",))["beta"]
+        if _float32(beta, "weights/internal/beta", ()) < 0:
+            raise _Unreadable("weights/internal/beta is below zero")
+    for name, term in (("populations", "interaction"), ("mixtures", "internal")):
+        if (term in weights) != (name in stored):
+            raise _Unreadable(f"it has one of {name} and weights/{term} without the other")
+    for k in map(str, range(len(times))):
+        if "populations" in stored:
+            part = _part(stored, "populations", k, len(times), ("points", "weight"))
+            n = len(_float32(part["points"], f"populations/{k}/points", (None, n_dims)))
+            _float32(part["weight"], f"populations/{k}/weight", (n,))
+        if "mixtures" in stored:
+            part = _part(stored, "mixtures", k, len(times), ("log_weights", "means", "precisions"))
+            n = len(_numbers(part["log_weights"], f"mixtures/{k}/log_weights", (None,)))
+            _numbers(part["means"], f"mixtures/{k}/means", (n, n_dims))
+            _numbers(part["precisions"], f"mixtures/{k}/precisions", (n, n_dims, n_dims))
+
+
+def _part(stored: Mapping[str, Any], name: str, k: str, n_parts: int, fields: Sequence[str]) -> Mapping[str, Any]:
+    parts = _mapping(stored[name], name, [str(i) for i in range(n_parts)])
+    if len(parts) > n_parts:
+        raise _Unreadable(f"{name} are of {len(parts)} snapshots, and there are {n_parts}")
+    return _mapping(parts[k], f"{name}/{k}", fields, only=True)
+
+
+def _check_network(model: Mapping[str, Any], where: str, n_inputs: int, params: Mapping[str, Any]) -> None:
+    layers = np.atleast_1d(_numbers(params.get("layers"), "params/layers", None, whole=True))
+    if layers.ndim > 1 or (layers < 1).any():
+        raise _Unreadable("params/layers are not widths of layers")
+    widths = [n_inputs, *map(int, layers), 1]
+    names = [f"Dense_{i}" for i in range(len(widths) - 1)]
+    _mapping(model, where, names, only=True)
+    for name, n, m in zip(names, widths[:-1], widths[1:], strict=True):
+        dense = _mapping(model[name], f"{where}/{name}", ("kernel", "bias"), only=True)
+        _float32(dense["kernel"], f"{where}/{name}/kernel", (n, m))
+        _float32(dense["bias"], f"{where}/{name}/bias", (m,))
+
+
+def _check_features(model: Mapping[str, Any], where: str, n_dims: int, n_mixed: int) -> None:
+    _mapping(model, where, ("exponents", "centers", "width", "theta"), only=True)
+    exponents = _numbers(model["exponents"], f"{where}/exponents", (None, n_dims), whole=True)
+    if exponents.size and (exponents.min() < 0 or exponents.sum(axis=1).max() > HIGHEST_DEGREE):
+        raise _Unreadable(f"{where}/exponents are not powers from 0 to {HIGHEST_DEGREE}")
+    n_centers = len(_float32(model["centers"], f"{where}/centers", (None, n_dims)))
+    if not _float32(model["width"], f"{where}/width", ()) > 0:
+        raise _Unreadable(f"{where}/width is not above zero")
+    _float32(model["theta"], f"{where}/theta", (n_mixed, len(exponents) + n_centers))
+
+
+def _there(value: Any, where: str) -> None:
+    if value is None:
+        raise _Unreadable(f"it lacks {where}")
+
+
+def _mapping(value: Any, where: str, names: Sequence[str] = (), only: bool = False) -> Mapping[str, Any]:
+    """``value``, if it is a mapping that has these names (``only`` these)."""
+    _there(value, where)
+    if not isinstance(value, Mapping):
+        raise _Unreadable(f"{where} is {type(value).__name__}, not a group of entries")
+    missing = [name for name in names if name not in value]
+    if missing:
+        raise _Unreadable(f"{where} lacks {', '.join(missing)}")
+    strange = [str(name) for name in value if only and name not in names]
+    if strange:
+        raise _Unreadable(f"{where} has {', '.join(strange[:5])}, which no fit writes")
+    return value
+
+
+def _numbers(value: Any, where: str, shape: tuple[int | None, ...] | None, *, whole: bool = False) -> NDArray[Any]:
+    """``value`` as finite numbers of this shape, in which None stands for any length; of any shape if that is None."""
+    _there(value, where)
+    try:
+        found = np.shape(value)
+    except ValueError:  # lists of different lengths
+        raise _Unreadable(f"{where} is not an array") from None
+    # Before it is read: what claims to be huge is not.
+    if shape is not None and not _fits(found, shape):
+        expected = ", ".join("any" if n is None else str(n) for n in shape)
+        raise _Unreadable(f"{where} has the shape {found}, where the rest of the fit asks for ({expected})")
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in ("iu" if whole and numbers.size else "fiu"):
+        raise _Unreadable(f"{where} is of type {numbers.dtype}, not {'whole numbers' if whole else 'numbers'}")
+    if not np.isfinite(numbers).all():
+        raise _Unreadable(f"{where} holds NaN or infinite numbers")
+    return numbers
+
+
+def _float32(value: Any, where: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """As :func:`_numbers`, and finite in single precision too."""
+    numbers = _numbers(value, where, shape)
+    if numbers.size and np.abs(numbers).max() > np.finfo(np.float32).max:
+        raise _Unreadable(f"{where} holds numbers beyond single precision")
+    return numbers
+
+
+def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    return len(found) == len(shape) and all(n is None or n == m for n, m in zip(shape, found, strict=True))
