@@ -20,6 +20,7 @@ from helpers import assert_same
 from hypothesis import settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.spatial.distance import cdist, pdist
 
 import scjko as sj
 
@@ -160,10 +161,10 @@ def outcome(call: Callable[..., Any], adata: AnnData, *arguments: Any, **options
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Observation names are not unique")
         before = adata.copy()
-    heard = _Listener()
-    logging.getLogger("scjko").addHandler(heard)
+    said: list[str] = []
     try:
-        return call(adata, *arguments, **options)
+        with heard() as said:
+            return call(adata, *arguments, **options)
     except ERRORS as error:
         raised_in = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
         assert raised_in.is_relative_to(PACKAGE), f"{error!r} comes from {raised_in}"
@@ -173,19 +174,36 @@ def outcome(call: Callable[..., Any], adata: AnnData, *arguments: Any, **options
             assert_same(adata.copy(), before)
         return error
     finally:
-        logging.getLogger("scjko").removeHandler(heard)
-        assert heard.n_warnings <= 4, "a storm of warnings"
+        assert len(said) <= 4, "a storm of warnings"
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """The warnings that scjko logs inside."""
+    listener = _Listener()
+    logging.getLogger("scjko").addHandler(listener)
+    try:
+        yield listener.said
+    finally:
+        logging.getLogger("scjko").removeHandler(listener)
 
 
 class _Listener(logging.Handler):
-    """Counts warnings."""
+    """Keeps warnings."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.n_warnings = 0
+        self.said: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.n_warnings += 1
+        self.said.append(record.getMessage())
+
+
+def far(positions: Any, data: Any) -> np.ndarray:
+    """Which positions are further from all data than three times the diameter of the data."""
+    data = np.asarray(data, dtype=np.float64)
+    diameter = pdist(data).max() or 1.0
+    return cdist(np.asarray(positions, dtype=np.float64), data).min(axis=1) > 3 * diameter
 
 
 def assert_finite(values: Any, where: str = "", *, but: tuple[str, ...] = ()) -> None:

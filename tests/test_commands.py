@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from helpers import simulate
 
 import scjko as sj
-from scjko import _files
+from scjko.cli import files
 from scjko.cli.main import main
 
 FIT = ["--time-key", "day", "--n-pcs", "3", "--epochs", "5"]
@@ -32,8 +33,8 @@ def folder(tmp_path_factory):
 
 
 def fingerprint(path) -> str:
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.is_file())).hexdigest()
+    parts = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return hashlib.sha256(b"".join(part.read_bytes() for part in parts if part.is_file())).hexdigest()
 
 
 def fails(arguments, capsys) -> str:
@@ -61,10 +62,12 @@ def test_fit_predict_and_validate_from_file_to_file(folder, tmp_path, capsys, ki
     assert fingerprint(source) == before, "the input is never changed"
     assert set(pd.read_csv(errors)["method"]) >= {"scjko", "persistence", "floor"}
 
-    here = sj.tl.fit_energy(_files.read(source), "day", 3, epochs=5, progress=False, copy=True)
-    np.testing.assert_array_equal(_files.read(fitted).obsm["jko_predicted"], here.obsm["jko_predicted"])
-    np.testing.assert_array_equal(_files.read(made).obsm["X_jko"], sj.tl.predict(here, 3).obsm["X_jko"])
-    assert set(_files.read(between).obs["jko_side"]) == {"before", "after"}
+    here = sj.tl.fit_energy(
+        files.read(source), "day", 3, parametrization=sj.Neural(epochs=5), progress=False, copy=True
+    )
+    np.testing.assert_array_equal(files.read(fitted).obsm["jko_predicted"], here.obsm["jko_predicted"])
+    np.testing.assert_array_equal(files.read(made).obsm["X_jko"], sj.tl.predict(here, 3).obsm["X_jko"])
+    assert set(files.read(between).obs["jko_side"]) == {"before", "after"}
 
 
 def test_the_output_opens_in_a_new_process(folder, tmp_path):
@@ -115,12 +118,77 @@ def test_an_interrupt_is_one_line(folder, tmp_path, capsys, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_any_option_of_a_fit_can_be_set(folder, tmp_path):
+@pytest.fixture
+def options_of(folder, monkeypatch):
+    """The options that reach a fit or a validation for some flags; nothing is fitted."""
+
+    def found(*flags, command="fit", source="cells.h5ad"):
+        seen = {}
+
+        def told(adata, time_key, **options):
+            seen.update(options)
+            raise ValueError("nothing is fitted")
+
+        output = ["-o", str(folder / "never.h5ad")] if command == "fit" else []
+        name = {"fit": "fit_energy"}.get(command, command)
+        with monkeypatch.context() as patch, pytest.raises(SystemExit):
+            # The signature stays: it says which options there are.
+            patch.setattr(sj.tl, name, functools.wraps(getattr(sj.tl, name))(told))
+            main([command, str(folder / source), "--time-key", "day", *map(str, flags), *output])
+        return seen
+
+    return found
+
+
+def test_any_option_of_a_fit_and_of_its_objects_can_be_set(options_of):
+    network = options_of("--epochs", 5, "--set", "layers=[8, 8]", "--set", "time-label=target")
+    assert network["parametrization"] == sj.Neural(epochs=5, layers=(8, 8), time_label="target")
+    closed = options_of("--parametrization", "linear", "--set", "ridge=0.01", "--set", "time_varying=smooth")
+    assert closed["parametrization"] == sj.Linear(ridge=0.01)
+    assert closed["time_varying"] == "smooth"
+    assert options_of("--memory-limit", 2)["coupling"] == sj.Auto(memory_limit=2)
+    entropic = options_of("--coupling", "sinkhorn", "--set", "epsilon=0.05", "--memory-limit", 3)
+    assert entropic["coupling"] == sj.Sinkhorn(epsilon=0.05, memory_limit=3)
+    assert options_of("--coupling", "batched", "--set", "size=500")["coupling"] == sj.Batched(size=500)
+    terms = ["--terms", "potential", "interaction", "internal"]
+    made = options_of(*terms, "--set", "even=true", "--set", "n_components=3")["terms"]
+    assert made == ("potential", sj.Interaction(even=True), sj.Internal(n_components=3))
+    plain = options_of(*terms, "--whiten", "--set", 'time_values={"a": 1}')
+    assert plain["terms"] == terms[1:] and plain["whiten"] is True and plain["time_values"] == {"a": 1}
+    assert not {"parametrization", "coupling", "whiten"} & set(options_of())
+
+
+def test_what_is_set_is_recorded(folder, tmp_path):
     out = tmp_path / "fit.h5ad"
-    flags = ["--set", "layers=[8, 8]", "--set", "time_label=target", "--terms", "potential", "--whiten"]
+    flags = ["--set", "layers=[8, 8]", "--memory-limit", "2", "--whiten"]
     assert main(["fit", str(folder / "cells.h5ad"), *FIT, *flags, "-o", str(out)]) == 0
-    params = anndata.read_h5ad(out).uns["jko"]["params"]
-    assert list(params["layers"]) == [8, 8] and params["time_label"] == "target" and params["whiten"]
+    params = sj.get.params(anndata.read_h5ad(out))
+    assert params["parametrization"].layers == (8, 8) and params["parametrization"].epochs == 5
+    assert params["coupling"].memory_limit == 2 and params["whiten"]
+
+
+def test_validate_takes_the_options_of_the_fit_in_the_file(folder, tmp_path, capsys, options_of):
+    out = folder / "linear.h5ad"
+    flags = ["--parametrization", "linear", "--set", "n_centers=4", "--set", "degree=2", "--n-pcs", "2"]
+    assert main(["fit", str(folder / "cells.h5ad"), "--time-key", "day", *flags, "-o", str(out), "--force"]) == 0
+    capsys.readouterr()
+    for protocol in ("cells", "times", "last"):
+        errors = tmp_path / f"{protocol}.json"
+        arguments = ["--protocol", protocol, "--n-splits", "1", "--json", "-o", str(errors)]
+        assert main(["validate", str(out), *arguments]) == 0
+        printed = capsys.readouterr()
+        result = json.loads(printed.out)
+        assert result["protocol"] == protocol and "itted energy" in result["verdict"]
+        assert set(result["emd"]) == {row["method"] for row in json.loads(errors.read_text())}
+        assert "2 components of obsm['X_pca'] are validated" in printed.err
+    # An option of an object goes into that of the fit.
+    assert options_of("--set", "ridge=0.5", command="validate", source="linear.h5ad")["parametrization"] == sj.Linear(
+        degree=2, n_centers=4, ridge=0.5
+    )
+    said = fails(["validate", out, "--epochs", "5"], capsys)
+    assert "--epochs 5: it belongs to --parametrization neural, and this fit has --parametrization linear" in said
+    assert options_of("--no-fit", "--epochs", 5, command="validate", source="linear.h5ad")["key"] is None
+    assert "validate needs --time-key" in fails(["validate", folder / "cells.h5ad"], capsys)
 
 
 def test_what_is_wrong_is_said_in_one_line_with_exit_code_2(folder, tmp_path, capsys):
@@ -141,6 +209,20 @@ def test_what_is_wrong_is_said_in_one_line_with_exit_code_2(folder, tmp_path, ca
         ),
         (["fit", cells, *FIT, "--memory-limit", "1e-9", "-o", out], "the smallest --memory-limit that works is 0.001"),
         (["fit", cells, *FIT, "--set", "speed=3", "-o", out], "--set speed=3: give NAME=VALUE"),
+        (
+            ["fit", cells, *FIT, "--set", "ridge=0.01", "-o", out],
+            "--set ridge=0.01: it belongs to --parametrization linear, and this fit has --parametrization neural",
+        ),
+        (
+            ["fit", cells, *FIT, "--set", "epsilon=0.1", "-o", out],
+            "--set epsilon=0.1: it belongs to --coupling sinkhorn, and this fit has --coupling auto",
+        ),
+        (
+            ["fit", cells, *FIT, "--set", "even=true", "-o", out],
+            "it belongs to --terms interaction, which is not among the terms: potential",
+        ),
+        (["fit", cells, "--time-key", "day", "--epochs", "0", "-o", out], "error: --epochs 0 is too small"),
+        (["fit", cells, *FIT, "--set", "layers=8", "-o", out], "layers must be a list, not 8"),
         (["fit", cells, *FIT, "--set", "n_pcs=3", "-o", out], "it has a flag of its own, --n-pcs"),
         (["fit", cells, *FIT, "--set", "key_added=mine", "-o", out], "it has a flag of its own, --key-added"),
         (["fit", folder / "cells.zarr", *FIT, "-o", folder / "cells.zarr" / "in.zarr"], "lies in the input"),
@@ -160,8 +242,8 @@ def test_a_folder_that_cannot_be_written_to_is_said_before_anything_is_computed(
     def refused(dir):
         raise PermissionError(13, "Permission denied", dir)
 
-    monkeypatch.setattr(_files.tempfile, "TemporaryFile", refused)
-    monkeypatch.setattr(_files, "read", lambda path: pytest.fail("it began to read"))
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", refused)
+    monkeypatch.setattr(files, "read", lambda path: pytest.fail("it began to read"))
     said = fails([command, folder / "cells.h5ad", *FIT, "-o", tmp_path / name], capsys)
     assert f"the folder {tmp_path} cannot be written to (Permission denied)" in said
 
@@ -173,11 +255,11 @@ def test_paths_are_not_taken_for_flags(tmp_path, capsys):
 
 
 def test_force_replaces_files_and_stores(folder, tmp_path):
-    for kind in _files.ENDINGS:
+    for kind in files.ENDINGS:
         out = tmp_path / f"fit{kind}"
         for _ in range(2):
             assert main(["fit", str(folder / "cells.h5ad"), *FIT, "-o", str(out), "--force"]) == 0
-        assert "jko" in _files.read(out).uns
+        assert "jko" in files.read(out).uns
 
 
 def test_a_folder_that_is_no_store_is_not_replaced(folder, tmp_path, capsys):

@@ -16,13 +16,15 @@ from anndata import AnnData
 from helpers import assert_same
 
 import scjko as sj
-from scjko import _fitting, _report, _storage
-from scjko.core import couplings, descent
-from scjko.core import fit as core_fit
 from scjko.core.compute.parallel import side_by_side
-from scjko.tl import _fit_energy, _validate
+from scjko.core.fitting import descent
+from scjko.core.fitting import fit as core_fit
+from scjko.core.transport import solvers
+from scjko.edge import diagnosis, fitting, storage
+from scjko.edge.options import FitOptions
+from scjko.tl import _validate
 
-QUICK = {"epochs": 3, "progress": False}
+QUICK = {"parametrization": sj.Neural(epochs=3), "progress": False}
 
 
 def stopped(fault, after=0):
@@ -39,18 +41,18 @@ def stopped(fault, after=0):
 
 def in_a_solver(monkeypatch, fault):
     """One of the threads that solve couplings is stopped while the others are at work."""
-    solve, first = couplings.exact, threading.Lock()
+    solve, first = solvers.exact, threading.Lock()
 
     def exact(*args):
         if first.acquire(blocking=False):
             raise fault
         return solve(*args)
 
-    monkeypatch.setattr(couplings, "exact", exact)
+    monkeypatch.setattr(solvers, "exact", exact)
 
 
 def between_epochs(monkeypatch, fault):
-    bar = _fitting.progress_bar
+    bar = fitting.progress_bar
 
     def stopping(total, description, **options):
         made = bar(total, description, **options)
@@ -58,15 +60,15 @@ def between_epochs(monkeypatch, fault):
             made.update = stopped(fault, after=1)
         return made
 
-    monkeypatch.setattr(_fitting, "progress_bar", stopping)
+    monkeypatch.setattr(fitting, "progress_bar", stopping)
 
 
 PHASES = {
     "in a solver": in_a_solver,
     "between epochs": between_epochs,
-    "after training": lambda patch, fault: patch.setattr(core_fit, "_offsets", stopped(fault)),
-    "in diagnostics": lambda patch, fault: patch.setattr(_report, "identifiability", stopped(fault)),
-    "while recording": lambda patch, fault: patch.setattr(_fit_energy, "recorded", stopped(fault)),
+    "after training": lambda patch, fault: patch.setattr(core_fit, "offsets", stopped(fault)),
+    "in diagnostics": lambda patch, fault: patch.setattr(diagnosis, "identifiability", stopped(fault)),
+    "while recording": lambda patch, fault: patch.setattr(FitOptions, "recorded", stopped(fault)),
 }
 
 
@@ -114,7 +116,7 @@ def small(key, n=12):
     adata = AnnData(obs=pd.DataFrame({"day": np.arange(n) % 2}, index=[f"c{i}" for i in range(n)]))
     adata.obsm["X_pca"] = rng.normal(size=(n, 2))
     fields = {
-        "obs": {f"{key}_potential": rng.normal(size=n), f"{key}_forecast": np.arange(n) > 3},
+        "obs": {f"{key}_potential": rng.normal(size=n), f"{key}_converged": np.arange(n) > 3},
         "obsm": {f"X_{key}": rng.normal(size=(n, 2)), f"{key}_velocity": rng.normal(size=(n, 2))},
         "uns": {key: {"params": {}, "times": np.arange(2)}},
     }
@@ -126,14 +128,14 @@ def test_an_interrupt_at_any_line_of_writing_leaves_all_or_nothing(again):
     """Line by line through our code and that of anndata and pandas, every seventh of them."""
     start, fields = small("jko")
     if again:
-        _storage.write_fields(start, **small("jko")[1])
+        storage.write_fields(start, **small("jko")[1])
         fields["obs"]["jko_potential"] = fields["obs"]["jko_potential"] + 1
     whole = start.copy()
-    _storage.write_fields(whole, **fields)
+    storage.write_fields(whole, **fields)
     outcomes = {"before": 0, "after": 0}
     for after in range(0, 10**6, 7):
         adata = start.copy()
-        stop = interrupted(lambda adata=adata: _storage.write_fields(adata, **fields), after)
+        stop = interrupted(lambda adata=adata: storage.write_fields(adata, **fields), after)
         done = not stop or np.array_equal(adata.obs.get("jko_potential"), fields["obs"]["jko_potential"])
         outcomes["after" if done else "before"] += 1
         assert_same(adata, whole if done else start)
@@ -193,11 +195,11 @@ def little_memory():
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("coupling", ["exact", "sinkhorn"])
+@pytest.mark.parametrize("coupling", [sj.Exact(memory_limit=1.0), sj.Sinkhorn(memory_limit=1.0)], ids=lambda c: c.name)
 def test_what_does_not_fit_is_refused_before_it_is_allocated(many_cells, coupling):
-    message = f"the {coupling} coupling of 32000 and 32000 cells needs 51.2 GB"
+    message = f"the {coupling.name} coupling of 32000 and 32000 cells needs 51.2 GB"
     with little_memory(), pytest.raises(MemoryError, match=message):
-        sj.tl.fit_energy(many_cells, "day", coupling=coupling, memory_limit=1.0, progress=False)
+        sj.tl.fit_energy(many_cells, "day", coupling=coupling, progress=False)
     assert list(many_cells.uns) == []
 
 
@@ -209,7 +211,7 @@ def test_distances_that_do_not_fit_are_refused_before_anything_is_fitted(many_ce
     message = f"distance of {n} and {held_out} cells needs .* validate a random {percent} % of the cells"
     limit = n * held_out * 50 / 1e9 * (percent / 100) ** 2
     with little_memory(), pytest.raises(MemoryError, match=message):
-        sj.tl.validate(many_cells, "day", protocol=protocol, memory_limit=limit, progress=False)
+        sj.tl.validate(many_cells, "day", protocol=protocol, coupling=sj.Auto(memory_limit=limit), progress=False)
     assert list(many_cells.uns) == []
 
 
@@ -226,17 +228,17 @@ def test_a_loss_that_is_not_a_number_is_an_error(adata, monkeypatch):
     assert_same(adata, before)
 
 
-@pytest.mark.parametrize("parametrization", ["neural", "linear"])
+@pytest.mark.parametrize(
+    "parametrization", [sj.Neural(epochs=3), sj.Linear(degree=1, n_centers=0)], ids=lambda kind: kind.name
+)
 def test_weights_that_are_not_numbers_are_an_error_though_the_loss_was_one(adata, monkeypatch, parametrization):
     """As after an overflow in the very last update, or in the solution of nearly singular equations."""
-    before, replaced = adata.copy(), core_fit.replace
+    before, assembled = adata.copy(), core_fit._assembled
 
-    def spoilt(energy, **changes):
-        if "weights" in changes:
-            changes["weights"] = jax.tree.map(lambda w: w * np.nan, changes["weights"])
-        return replaced(energy, **changes)
+    def spoilt(solved, *others):
+        return assembled(solved._replace(weights=jax.tree.map(lambda w: w * np.nan, solved.weights)), *others)
 
-    monkeypatch.setattr(core_fit, "replace", spoilt)
+    monkeypatch.setattr(core_fit, "_assembled", spoilt)
     with pytest.raises(FloatingPointError, match="not a number"):
-        sj.tl.fit_energy(adata, "day", parametrization=parametrization, degree=1, n_centers=0, **QUICK)
+        sj.tl.fit_energy(adata, "day", parametrization=parametrization, progress=False)
     assert_same(adata, before)

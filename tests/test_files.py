@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from anndata import AnnData
 
-from scjko import _cli, _files
+from scjko.cli import files
+from scjko.cli.main import main
 
 #: Runs ``scjko fit -o`` (without the fit) over and over and kills it with SIGKILL at one of its calls to the file
 #: system; then looks what is there, as another process, and writes once more.
@@ -23,7 +24,7 @@ KILL = """
 import json, os, shutil, signal, sys
 from pathlib import Path
 import h5py
-from scjko import _commands, _files
+from scjko.cli import commands, files
 from scjko.cli.main import main
 
 source, old, folder, n_moments = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
@@ -42,17 +43,17 @@ def command(moment):
     h5py.Group.create_dataset = lambda *a, **k: (tick(), create(*a, **k))[1]
     sys.addaudithook(heard)
     fitted = {"times": [], "diagnostics": {"explained": []}}
-    _commands.tl.fit_energy = lambda adata, *a, **k: adata.uns.update(jko=fitted)
+    commands.tl.fit_energy = lambda adata, *a, **k: adata.uns.update(jko=fitted)
     main(["fit", str(source), "--time-key", "day", "-o", str(out), "--force"])
     return ticks[0]
 
 def look():
     if not out.exists():
         return "nothing"
-    return "new" if "jko" in _files.read(out).uns else "old"
+    return "new" if "jko" in files.read(out).uns else "old"
 
 def write_again():
-    _files.write(_files.read(source), out)
+    files.write(files.read(source), out)
     return sorted(path.name for path in folder.iterdir())
 
 def apart(function, *arguments):
@@ -119,13 +120,13 @@ def kill(cells, tmp_path, kind, n_moments):
     return seen
 
 
-@pytest.mark.parametrize("kind", _files.ENDINGS)
+@pytest.mark.parametrize("kind", files.ENDINGS)
 def test_a_process_killed_at_some_moment_leaves_the_old_file_or_the_new_one(cells, tmp_path, kind):
     assert kill(cells, tmp_path, kind, 2) >= {"old", "new"}
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", _files.ENDINGS)
+@pytest.mark.parametrize("kind", files.ENDINGS)
 def test_and_at_many_more(cells, tmp_path, kind):
     """At every call that writes an h5ad file, and at 150 of the 850 that write a store."""
     assert kill(cells, tmp_path, kind, 150) >= {"old", "new"}
@@ -138,7 +139,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("kind", _files.ENDINGS)
+@pytest.mark.parametrize("kind", files.ENDINGS)
 @pytest.mark.parametrize("there", [True, False], ids=["replaced", "new"])
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 @pytest.mark.parametrize("when", ["half written", "at the first rename", "at the second rename"])
@@ -168,13 +169,13 @@ def test_a_write_that_fails_leaves_what_was_there(cells, tmp_path, monkeypatch, 
     fails = when != "at the second rename" or (there and kind == ".zarr")
     if fails:
         with pytest.raises(type(fault)):
-            _files.write(cells, out)
+            files.write(cells, out)
     else:
-        _files.write(cells, out)
+        files.write(cells, out)
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == [out.name] * (there or not fails)
     if there or not fails:
-        assert ("old" in _files.read(out).uns) == fails
+        assert ("old" in files.read(out).uns) == fails
 
 
 def test_a_store_that_a_killed_process_put_aside_is_put_back(cells, tmp_path, monkeypatch):
@@ -182,23 +183,23 @@ def test_a_store_that_a_killed_process_put_aside_is_put_back(cells, tmp_path, mo
     write(AnnData(uns={"old": 1}), tmp_path / ".fit.old.zarr")
     monkeypatch.setattr(AnnData, "write_zarr", lambda *_, **__: (_ for _ in ()).throw(FAULTS["full disk"]))
     with pytest.raises(OSError, match="No space left"):
-        _files.write(cells, tmp_path / "fit.zarr")
-    assert "old" in _files.read(tmp_path / "fit.zarr").uns
+        files.write(cells, tmp_path / "fit.zarr")
+    assert "old" in files.read(tmp_path / "fit.zarr").uns
     assert [path.name for path in tmp_path.iterdir()] == ["fit.zarr"]
 
 
 def test_a_link_to_a_store_is_replaced_and_the_store_is_kept(cells, tmp_path):
     write(AnnData(uns={"old": 1}), tmp_path / "elsewhere.zarr")
     (tmp_path / "fit.zarr").symlink_to(tmp_path / "elsewhere.zarr")
-    _files.write(cells, tmp_path / "fit.zarr")
-    assert "old" in _files.read(tmp_path / "elsewhere.zarr").uns and "old" not in _files.read(tmp_path / "fit.zarr").uns
+    files.write(cells, tmp_path / "fit.zarr")
+    assert "old" in files.read(tmp_path / "elsewhere.zarr").uns and "old" not in files.read(tmp_path / "fit.zarr").uns
     assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere.zarr", "fit.zarr"]
 
 
 def test_a_file_in_place_of_a_store_is_replaced(cells, tmp_path):
     (tmp_path / "fit.zarr").write_text("no store")
-    _files.write(cells, tmp_path / "fit.zarr")
-    assert _files.read(tmp_path / "fit.zarr").n_obs == 4
+    files.write(cells, tmp_path / "fit.zarr")
+    assert files.read(tmp_path / "fit.zarr").n_obs == 4
     assert [path.name for path in tmp_path.iterdir()] == ["fit.zarr"]
 
 
@@ -209,7 +210,7 @@ def test_the_command_line_says_so_in_one_line(cells, tmp_path, monkeypatch, caps
     monkeypatch.setattr("scjko.tl.fit_energy", lambda adata, *a, **k: adata.uns.update(jko=fitted))
     monkeypatch.setattr(AnnData, "write_h5ad", lambda *_, **__: (_ for _ in ()).throw(fault))
     with pytest.raises(SystemExit) as stop:
-        _cli.main(["fit", str(tmp_path / "cells.h5ad"), "--time-key", "day", "-o", str(tmp_path / "fit.h5ad")])
+        main(["fit", str(tmp_path / "cells.h5ad"), "--time-key", "day", "-o", str(tmp_path / "fit.h5ad")])
     said = capsys.readouterr().err
     assert stop.value.code == 2 and fault.strerror in said and "Traceback" not in said
     assert [path.name for path in tmp_path.iterdir()] == ["cells.h5ad"]
@@ -224,7 +225,7 @@ def test_text_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="No space left"):
-        _files.write_text("half", out)
+        files.write_text("half", out)
     assert out.read_text() == "precious" and [path.name for path in tmp_path.iterdir()] == ["errors.csv"]
 
 
@@ -236,5 +237,5 @@ def test_reading_a_damaged_file_is_an_error_of_ours(cells, tmp_path):
     shutil.rmtree(tmp_path / "cells.zarr" / "obs")
     for name in ("half.h5ad", "cells.zarr"):
         with pytest.raises(ValueError, match="is not an AnnData file"):
-            _files.read(tmp_path / name)
+            files.read(tmp_path / name)
     assert anndata.read_h5ad(tmp_path / "cells.h5ad").n_obs == 4

@@ -3,7 +3,27 @@
 from importlib.metadata import version
 
 from . import benchmarks, datasets, external, get, pl, tl
+from .core.energy.specification import Interaction, Internal, Potential
+from .core.fitting.parametrizations import Linear, Neural
+from .core.transport import Auto, Batched, Decomposed, Exact, Sinkhorn
 
-__all__ = ["benchmarks", "datasets", "external", "get", "pl", "tl"]
+__all__ = [
+    "Auto",
+    "Batched",
+    "Decomposed",
+    "Exact",
+    "Interaction",
+    "Internal",
+    "Linear",
+    "Neural",
+    "Potential",
+    "Sinkhorn",
+    "benchmarks",
+    "datasets",
+    "external",
+    "get",
+    "pl",
+    "tl",
+]
 
 __version__ = version("scjko")

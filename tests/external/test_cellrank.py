@@ -92,7 +92,7 @@ def test_the_realtime_kernel_goes_where_the_couplings_go(committing):
 
 def test_a_labelled_time_column_and_couplings_of_ones_own_will_do(committing):
     committing.obs["when"] = ("day " + committing.obs["day"].astype(int).astype(str)).astype("category")
-    sj.tl.fit_energy(committing, "when", 5, epochs=2, progress=False)
+    sj.tl.fit_energy(committing, "when", 5, parametrization=sj.Neural(epochs=2), progress=False)
     plans = sj.get.couplings(committing)
     told = {(f"day {t0:g}", f"day {t1:g}"): plan for (t0, t1), plan in plans.items()}
     one = sj.external.cellrank.realtime_kernel(committing, couplings=told)

@@ -30,7 +30,7 @@ def test_an_operator_of_another_shape_is_named(adata):
     before = adata.copy()
     couplings = dict.fromkeys([(0, 1), (1, 2), (2, 4), (4, 7)], aslinearoperator(np.ones((2, 3))))
     with pytest.raises(ValueError, match=r"The coupling \(0, 1\) has shape \(2, 3\)"):
-        sj.tl.fit_energy(adata, "day", couplings=couplings, progress=False)
+        sj.tl.fit_energy(adata, "day", coupling=couplings, progress=False)
     assert_same(adata, before)
 
 

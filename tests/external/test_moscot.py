@@ -12,7 +12,7 @@ import scjko as sj
 moscot_time = pytest.importorskip("moscot.problems.time", reason="moscot is not installed; make test-interop has it")
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("mixed_ranks")]
 
-QUICK = {"n_pcs": 5, "epochs": 5, "progress": False}
+QUICK = {"n_pcs": 5, "parametrization": sj.Neural(epochs=5), "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_plans_come_over_sparse_and_by_name(cells, rng):
         assert list(plan.obs_names) == list(cells.obs_names[cells.obs["day"] == pair[0]])
     one, other = cells.copy(), cells[rng.permutation(cells.n_obs)].copy()
     for adata in (one, other):
-        sj.tl.fit_energy(adata, "day", couplings=couplings, **QUICK)
+        sj.tl.fit_energy(adata, "day", coupling=couplings, **QUICK)
     moved = other[one.obs_names].obsm["jko_velocity"]
     np.testing.assert_allclose(moved, one.obsm["jko_velocity"], atol=1e-4)  # sums in another order
 
@@ -50,8 +50,8 @@ def test_low_rank_plans_are_never_formed(cells, monkeypatch):
     kind = type(next(iter(problem.solutions.values())))
     monkeypatch.setattr(kind, "transport_matrix", property(lambda self: pytest.fail("the plan was formed")))
     one, other = cells.copy(), cells.copy()
-    sj.tl.fit_energy(one, "day", couplings=sj.external.moscot.couplings(problem), **QUICK)
-    sj.tl.fit_energy(other, "day", couplings=whole, **QUICK)
+    sj.tl.fit_energy(one, "day", coupling=sj.external.moscot.couplings(problem), **QUICK)
+    sj.tl.fit_energy(other, "day", coupling=whole, **QUICK)
     costs = [adata.uns["jko"]["couplings"]["cost"] for adata in (one, other)]
     np.testing.assert_allclose(*costs, rtol=1e-4)
     # The plan acts in float32.
@@ -71,4 +71,4 @@ def test_couplings_of_other_cells_are_named(cells):
     other = cells.copy()
     other.obs_names = [f"other {i}" for i in range(other.n_obs)]
     with pytest.raises(ValueError, match=r"The rows of the coupling \(0, 1\) are not the cells of that time"):
-        sj.tl.fit_energy(other, "day", couplings=couplings, **QUICK)
+        sj.tl.fit_energy(other, "day", coupling=couplings, **QUICK)

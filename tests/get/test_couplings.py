@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 import scjko as sj
 
-QUICK = {"use_rep": "X_latent", "epochs": 2, "progress": False}
+QUICK = {"use_rep": "X_latent", "parametrization": sj.Neural(epochs=2), "progress": False}
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_plans_are_optimal_for_the_cells_in_the_order_of_the_data(shuffled):
 def test_what_is_handed_out_can_be_handed_in_again(shuffled, rng, as_anndata):
     plans = sj.get.couplings(shuffled, as_anndata=as_anndata)
     other = shuffled[rng.permutation(shuffled.n_obs)].copy() if as_anndata else shuffled.copy()  # by name in any order
-    sj.tl.fit_energy(other, "day", couplings=plans, **QUICK)
+    sj.tl.fit_energy(other, "day", coupling=plans, **QUICK)
     moved = other[shuffled.obs_names].obsm["jko_velocity"]
     np.testing.assert_allclose(moved, shuffled.obsm["jko_velocity"], atol=1e-4)  # sums in another order
 
@@ -52,7 +52,7 @@ def test_plans_in_the_layout_of_waddington_ot_name_their_cells(shuffled):
 
 
 def test_a_fit_to_ready_made_couplings_has_none_to_hand_out(shuffled):
-    sj.tl.fit_energy(shuffled, "day", couplings=sj.get.couplings(shuffled), **QUICK)
+    sj.tl.fit_energy(shuffled, "day", coupling=sj.get.couplings(shuffled), **QUICK)
     with pytest.raises(ValueError, match="ready-made couplings, which it does not keep; use those"):
         sj.get.couplings(shuffled)
     with pytest.raises(KeyError, match=r"run sj\.tl\.fit_energy"):

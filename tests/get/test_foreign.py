@@ -8,6 +8,7 @@ from pathlib import Path
 import anndata
 import numpy as np
 import pytest
+from files import write_fit
 from helpers import assert_same
 
 import scjko as sj
@@ -16,9 +17,23 @@ FILES = sorted((Path(__file__).parents[1] / "files").glob("fit_*.h5ad"))
 
 
 @pytest.fixture(scope="module")
-def fits():
-    """One AnnData with fits of every part that a fit can have: see tests/files/write_fit.py."""
-    return anndata.read_h5ad(FILES[-1])
+def released():
+    """Version 0.1.0: one AnnData with fits of every part that a fit can have, see tests/files/write_fit.py."""
+    return anndata.read_h5ad(FILES[0])
+
+
+@pytest.fixture(scope="module")
+def current(tmp_path_factory):
+    """The same as this version writes it."""
+    path = tmp_path_factory.mktemp("fits") / "fit.h5ad"
+    write_fit.fitted().write_h5ad(path)
+    return anndata.read_h5ad(path)
+
+
+@pytest.fixture(params=["released", "current"])
+def fits(request):
+    """Fits of both."""
+    return request.getfixturevalue(request.param)
 
 
 def put(value, *path):
@@ -49,7 +64,7 @@ def nan(array):
 
 KERNEL = ("weights", "potential", "Dense_0", "kernel")
 HUGE = 10**12
-#: The fit that is changed, the change, and what the error says.
+#: The fit that is changed, the change, and what the error says; in files of every version.
 TAMPERED = {
     "NaN weights": ("jko", put(nan, *KERNEL), "weights/potential/Dense_0/kernel holds NaN"),
     "infinite bias": ("jko", put(lambda b: b + np.inf, *KERNEL[:3], "bias"), "Dense_0/bias holds NaN or infinite"),
@@ -64,9 +79,6 @@ TAMPERED = {
     "a layer of something else": ("jko", put(3, "weights", "potential", "Dense_1"), "Dense_1 is int, not a group"),
     "no potential": ("jko", drop("weights", "potential"), "weights lacks potential"),
     "a strange term": ("jko", put({}, "weights", "gravity"), "weights has 'gravity'"),
-    "huge layers": ("jko", put([HUGE], "params", "layers"), rf"asks for \(4, {HUGE}\)"),
-    "layers as text": ("jko", put("64", "params", "layers"), "params/layers is of type <U2"),
-    "no width": ("jko", put([0], "params", "layers"), "params/layers are not widths"),
     "huge dimension": ("jko", put(HUGE, "params", "n_pcs"), rf"scaling/center has the shape \(2,\).*\({HUGE}\)"),
     "negative dimension": ("jko", put(-2, "params", "n_pcs"), "params/n_pcs is -2, below 1"),
     "no time key": ("jko", drop("params", "time_key"), "params/time_key is None"),
@@ -75,11 +87,14 @@ TAMPERED = {
     "unknown parametrization": ("jko", put("cubic", "params", "parametrization"), "'cubic', none of 'neural'"),
     "array as scheme": ("jko", put(np.array(["both"]), "params", "scheme"), "params/scheme is array"),
     "smooth network": ("jko", put("smooth", "params", "time_varying"), "a neural potential cannot be"),
-    "no epsilon": ("jko", put(0.0, "params", "epsilon"), "params/epsilon is not above zero"),
     "seed as text": ("jko", put("0", "params", "random_state"), "params/random_state is of type <U1"),
     "one time": ("jko", put(lambda t: t[:1], "times"), "times are not two or more increasing"),
     "times that fall": ("jko", put(lambda t: t[::-1], "times"), "times are not two or more increasing"),
-    "a time too many": ("jko", put(lambda t: np.append(t, 99.0), "times"), r"scaling/offsets has the shape \(4, 2\)"),
+    "a time too many": (
+        "jko",
+        put(lambda t: np.append(t, 99.0), "times"),
+        r"scaling/(offsets|speed) has the shape \(4",
+    ),
     "NaN time": ("jko", put(lambda t: t * np.nan, "times"), "times holds NaN"),
     "times as text": ("jko", put("0 1 2", "times"), r"times has the shape \(\)"),
     "no length": ("jko", drop("scaling", "length"), "scaling lacks length"),
@@ -116,11 +131,50 @@ TAMPERED = {
     "no width of bumps": ("linear", put(0.0, "weights", "interaction", "width"), "interaction/width is not above zero"),
     "centres elsewhere": ("linear", put(np.zeros((4, 3)), "weights", "potential", "centers"), "centers has the shape"),
 }
+#: In those of 0.1.0 only, whose parameters stand side by side.
+FLAT = {
+    "huge layers": ("jko", put([HUGE], "params", "layers"), rf"asks for \(4, {HUGE}\)"),
+    "layers as text": ("jko", put("64", "params", "layers"), "params/layers is of type <U2"),
+    "no width": ("jko", put([0], "params", "layers"), "params/layers are not widths"),
+    "no epsilon": ("jko", put(0.0, "params", "epsilon"), "params/epsilon is not above zero"),
+    "a batch of one": ("jko", put(1, "params", "coupling_batch"), "params/coupling_batch is 1, below 2"),
+    "no label": ("jko", drop("params", "time_label"), "params/time_label is None"),
+    "speeds of intervals": ("jko", put(np.ones(4), "scaling", "speed"), r"scaling/speed has the shape \(4,\)"),
+}
+#: In those of this version only.
+GROUPED = {
+    "huge layers": ("jko", put([HUGE], "params", "neural", "layers"), rf"asks for \(4, {HUGE}\)"),
+    "layers as text": ("jko", put("64", "params", "neural", "layers"), "params/layers is of type <U2"),
+    "no width": ("jko", put([0], "params", "neural", "layers"), "params/layers are not widths"),
+    "no layers": ("jko", drop("params", "neural", "layers"), "it lacks params/layers"),
+    "options as text": ("jko", put("{}", "params", "neural"), "params/neural is str, not a group"),
+    "an impossible option": ("jko", put(0, "params", "neural", "epochs"), "params are not those of a fit .*epochs=0"),
+    "an impossible ridge": ("linear", put(-1.0, "params", "linear", "ridge"), "not those of a fit .*ridge=-1"),
+    "a strange option": ("static", put(1, "params", "interaction", "odd"), "params are not those of a fit"),
+    "a strange coupling": ("jko", put("closest", "params", "coupling"), "params/coupling is 'closest'"),
+    "one speed for all": ("jko", put(1.0, "scaling", "speed"), r"scaling/speed has the shape \(\).*asks for \(4\)"),
+    "a speed of zero": ("jko", put(lambda v: 0 * v, "scaling", "speed"), "scaling/speed is not above zero"),
+    "no reach": ("jko", drop("scaling", "reach"), "it lacks scaling/reach"),
+    "a negative reach": ("jko", put(-1.0, "scaling", "reach"), "scaling/reach is not above zero"),
+    "no forecast": ("jko", drop("forecast"), "it lacks forecast"),
+    "a forecast that grows": ("jko", put(2.0, "forecast", "damping"), "forecast/damping is not between zero and one"),
+    "a midpoint missing": ("static", drop("populations", "1.5"), "populations lacks 1.5"),
+    "a density missing": ("static", drop("mixtures", "0.5"), "mixtures lacks 0.5"),
+    "midpoints of a fit without": ("neural", put({}, "populations", "0.5"), "populations are of 6 snapshots"),
+    "a later format": ("jko", put(3, "format"), "it has format 3, .* which reads formats up to 2; update scjko"),
+    "format as text": ("jko", put("2", "format"), "format is of type <U1"),
+    "half a format": ("jko", put(2.5, "format"), "format is of type float64, not whole"),
+}
+CASES = [
+    pytest.param(made, *case, id=f"{made}: {name}")
+    for made, cases in (("released", TAMPERED | FLAT), ("current", TAMPERED | GROUPED))
+    for name, case in cases.items()
+]
 
 
-@pytest.mark.parametrize(("key", "change", "said"), TAMPERED.values(), ids=TAMPERED.keys())
-def test_a_fit_that_was_tampered_with_is_refused_and_what_is_wrong_is_said(fits, key, change, said):
-    adata = fits.copy()
+@pytest.mark.parametrize(("made", "key", "change", "said"), CASES)
+def test_a_fit_that_was_tampered_with_is_refused_and_what_is_wrong_is_said(request, made, key, change, said):
+    adata = request.getfixturevalue(made).copy()
     adata.uns[key] = copy.deepcopy(dict(adata.uns[key]))
     change(adata.uns[key])
     with pytest.raises(ValueError, match=said) as error:
@@ -175,7 +229,9 @@ def test_files_of_released_versions_open_and_say_what_they_said(path, key):
     np.testing.assert_allclose(energy.potential(x, t), adata.obs[f"{key}_potential"], **close)
     np.testing.assert_allclose(energy.velocity(x, t), adata.obsm[f"{key}_velocity"], **close)
     there = sj.get.params(adata, key)
-    assert there["key_added"] == key and there["epochs"] == 30
+    assert there["key_added"] == key
+    expected = sj.Linear(n_centers=4, degree=2) if key == "linear" else sj.Neural(epochs=30, layers=(8,))
+    assert there["parametrization"] == expected
     if key != "neural":  # whose steps are noisy, by numbers that are drawn again
         # A proximal step is solved to 1e-4 of the spread of the cells, about three.
         np.testing.assert_allclose(
@@ -186,11 +242,24 @@ def test_files_of_released_versions_open_and_say_what_they_said(path, key):
 
 def test_a_damaged_fit_can_be_replaced(adata):
     """What the error says to do works."""
-    options = {"epochs": 3, "progress": False}
+    options = {"parametrization": sj.Neural(epochs=3), "progress": False}
     sound = sj.tl.fit_energy(adata, "day", copy=True, **options)
     adata.uns["jko"] = {**sound.uns["jko"], "times": "gone"}
     sj.tl.fit_energy(adata, "day", **options)
     np.testing.assert_array_equal(adata.obsm["jko_predicted"], sound.obsm["jko_predicted"])
+
+
+@pytest.mark.parametrize("key", ["jko", "neural", "linear", "static"])
+def test_a_fit_read_back_gives_what_it_gave(current, key):
+    """Whatever the parametrisation and terms: values, and steps without noise, to the bit."""
+    energy = sj.get.energy(current, key)
+    x, t = current.obsm[f"X_{key}"], current.obs["day"].to_numpy()
+    np.testing.assert_array_equal(energy.potential(x, t), current.obs[f"{key}_potential"])
+    np.testing.assert_array_equal(energy.velocity(x, t), current.obsm[f"{key}_velocity"])
+    if "internal" not in energy.terms:
+        np.testing.assert_array_equal(
+            sj.tl.predict(current, key=key).obsm[f"X_{key}"], current.obsm[f"{key}_predicted"]
+        )
 
 
 @pytest.mark.parametrize("written", ["0.0.1", "0.1.0.dev3+g1234567", "0.99.0"])

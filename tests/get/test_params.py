@@ -8,32 +8,42 @@ from helpers import assert_same
 from scipy import sparse
 
 import scjko as sj
-from scjko.core import budget
-from scjko.core.fitting.problem import TERMS
+from scjko.core.energy.specification import TERMS
+from scjko.core.transport import budget
 
-QUICK = {"epochs": 2, "progress": False}
+QUICK = {"parametrization": sj.Neural(epochs=2), "progress": False}
 STAGES = {0: "a/b", 1: "b", 2: "c", 4: "d", 7: "e"}
+LINE = {"parametrization": sj.Linear(degree=1, n_centers=0), "n_pcs": 2, "time_varying": False}
 FITS = {
-    "defaults": ({}, {"coupling": "exact", "use_rep": "X_pca", "n_pcs": 10, "time_varying": True, "epochs": 2}),
+    "defaults": (
+        {},
+        {
+            **{"coupling": sj.Exact(), "use_rep": "X_pca", "n_pcs": 10, "time_varying": True, "terms": ("potential",)},
+            "parametrization": sj.Neural(epochs=2),
+        },
+    ),
     "network": (
         {
-            "layers": (8,),
-            "n_pcs": 2,
-            "whiten": True,
-            "scheme": "implicit",
-            "random_state": 7,
-            "terms": TERMS[::2],
-            "epochs": 20,
+            **{"parametrization": sj.Neural(layers=(8,), epochs=20), "n_pcs": 2, "whiten": True, "scheme": "implicit"},
+            **{"random_state": 7, "terms": TERMS[::2]},
         },
-        {"layers": (8,), "whiten": True, "scheme": "implicit", "random_state": 7, "terms": TERMS[::2]},
+        {
+            **{"parametrization": sj.Neural(layers=(8,), epochs=20), "n_pcs": 2, "whiten": True, "scheme": "implicit"},
+            **{"random_state": 7, "terms": TERMS[::2]},
+        },
     ),
     "linear": (
-        {"parametrization": "linear", "time_varying": "smooth", "degree": 2, "n_centers": 4, "n_pcs": 2},
-        {"parametrization": "linear", "time_varying": "smooth", "degree": 2, "ridge": "auto"},
+        {"parametrization": sj.Linear(degree=2, n_centers=4), "time_varying": "smooth", "n_pcs": 2},
+        {"parametrization": sj.Linear(degree=2, n_centers=4, ridge="auto"), "time_varying": "smooth"},
     ),
+    "terms with options": (
+        {"terms": ("potential", sj.Interaction(even=True), sj.Internal(n_components=2)), **LINE},
+        {"terms": ("potential", sj.Interaction(even=True), sj.Internal(n_components=2)), **LINE},
+    ),
+    "batches": ({"coupling": sj.Batched(size=20)}, {"coupling": sj.Batched(size=20)}),
     "labels": (
         {"time_key": "stage", "time_values": {name: day for day, name in STAGES.items()}, "coupling": "decomposed"},
-        {"time_values": {name: float(day) for day, name in STAGES.items()}, "coupling": "decomposed"},
+        {"time_values": {name: float(day) for day, name in STAGES.items()}, "coupling": sj.Decomposed()},
     ),
 }
 
@@ -55,6 +65,10 @@ def test_a_fit_is_repeated_to_the_bit_from_memory_and_from_a_file(adata, tmp_pat
     assert_same(again, adata)
 
 
+def test_what_was_left_to_the_fit_is_said_as_it_was_chosen(fitted):
+    assert sj.get.params(fitted)["parametrization"] == sj.Neural(epochs=len(fitted.uns["jko"]["history"]["loss"]))
+
+
 def test_another_key_has_its_own(adata):
     sj.tl.fit_energy(adata, "day", 2, key_added="two", **QUICK)
     assert sj.get.params(adata, "two")["n_pcs"] == 2 and sj.get.params(adata, "two")["key_added"] == "two"
@@ -66,18 +80,18 @@ def test_couplings_that_were_handed_in_are_asked_for_again(adata):
     days = sorted(adata.obs["day"].unique())
     sizes = adata.obs["day"].value_counts()
     plans = {pair: sparse.random(*sizes[list(pair)], 0.2, random_state=0) for pair in zip(days, days[1:], strict=False)}
-    sj.tl.fit_energy(adata, "day", couplings=plans, **QUICK)
+    sj.tl.fit_energy(adata, "day", coupling=plans, **QUICK)
     params = sj.get.params(adata)
     assert params["coupling"] == "ready-made"
-    with pytest.raises(ValueError, match=r"pass them again as couplings=\{\(t0, t1\): matrix\}"):
+    with pytest.raises(ValueError, match=r"pass them again as coupling=\{\(t0, t1\): matrix\}"):
         sj.tl.fit_energy(adata, **params)
-    assert_same(sj.tl.fit_energy(adata, couplings=plans, **params, progress=False, copy=True), adata)
+    assert_same(sj.tl.fit_energy(adata, **{**params, "coupling": plans}, progress=False, copy=True), adata)
 
 
 def test_what_auto_chose_by_memory_is_said_unless_it_chose_both(adata, monkeypatch):
-    sj.tl.fit_energy(adata, "day", 2, memory_limit=0.0005, **QUICK)
+    sj.tl.fit_energy(adata, "day", 2, coupling=sj.Auto(memory_limit=0.0005), **QUICK)
     assert set(adata.uns["jko"]["couplings"]["solver"]) == {"exact", "decomposed"}
-    assert sj.get.params(adata)["coupling"] == "auto"
+    assert sj.get.params(adata)["coupling"] == sj.Auto(memory_limit=0.0005)
     monkeypatch.setattr(budget, "LARGEST_EXACT", 0)
     sj.tl.fit_energy(adata, "day", 2, **QUICK)
-    assert sj.get.params(adata)["coupling"] == "decomposed"
+    assert sj.get.params(adata)["coupling"] == sj.Decomposed()

@@ -65,8 +65,7 @@ def test_everything_written_comes_back(adata, tmp_path, suffix):
         "stage",
         time_values={"a/b": 0, "b": 1, "c": 2, "d": 4, "e": 7},
         whiten=True,
-        epochs=2,
-        layers=(8,),
+        parametrization=sj.Neural(epochs=2, layers=(8,)),
         progress=False,
     )
     adata.write_zarr(path) if suffix == "zarr" else adata.write_h5ad(path)

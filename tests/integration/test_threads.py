@@ -12,26 +12,28 @@ import numpy as np
 import pytest
 
 import scjko as sj
-from scjko.core.fitting.problem import TERMS
-from scjko.core.transport.couplings import SOLVERS, couple, solver
+from scjko.core.energy.specification import TERMS
+from scjko.core.transport import SOLVERS, couple
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be tied to a core here")
 
 #: Fits that are the same to the bit; the first by day.
-EXACT = {
-    "default": {"epochs": 3},
-    "linear": {"parametrization": "linear", "n_pcs": 2, "degree": 3, "n_centers": 9},
-}
-MORE_EXACT = {
-    "internal": {"epochs": 3, "terms": ("potential", "internal"), "n_pcs": 2},
-    "all linear": {"parametrization": "linear", "n_pcs": 2, "degree": 3, "n_centers": 9, "terms": TERMS},
-    "implicit": {"epochs": 3, "scheme": "implicit", "n_pcs": 2},
-}
+EXACT = ("default", "linear")
+MORE_EXACT = ("internal", "all linear", "implicit")
 #: Fits whose sums XLA divides among its threads: of many rows at a time, as an interaction has, or of wide layers.
-ROUNDED = {
-    "interaction": {"epochs": 20, "n_pcs": 2, "terms": TERMS},
-    "wide": {"epochs": 20, "layers": (256, 256), "batch_size": 1000},
+ROUNDED = ("interaction", "wide")
+QUICK, LINEAR = sj.Neural(epochs=3), sj.Linear(degree=3, n_centers=9)
+FITS = {
+    "default": {"parametrization": QUICK},
+    "linear": {"parametrization": LINEAR, "n_pcs": 2},
+    "internal": {"parametrization": QUICK, "terms": ("potential", "internal"), "n_pcs": 2},
+    "all linear": {"parametrization": LINEAR, "n_pcs": 2, "terms": TERMS},
+    "implicit": {"parametrization": QUICK, "scheme": "implicit", "n_pcs": 2},
+    "interaction": {"parametrization": sj.Neural(epochs=20), "n_pcs": 2, "terms": TERMS},
+    "wide": {"parametrization": sj.Neural(epochs=20, layers=(256, 256), batch_size=1000)},
 }
+COUPLINGS = {**{name: kind() for name, kind in SOLVERS.items()}, "batched": sj.Batched(size=50)}
+COUPLINGS["sinkhorn"] = sj.Sinkhorn(epsilon=0.1)
 
 
 def results(adata, names, fits):
@@ -40,10 +42,10 @@ def results(adata, names, fits):
     points = [x[adata.obs["day"] == day] for day in (2, 4)]
     found = {}
     for name in names:
-        (plan,) = couple(points, solve=solver(name, size=50, epsilon=0.1, random_state=0))
+        (plan,) = couple(points, solve=COUPLINGS[name])
         found[name] = np.stack([plan.source, plan.target, plan.weight])
-    for name, options in fits.items():
-        made = sj.tl.fit_energy(adata, "day", progress=False, copy=True, **options)
+    for name in fits:
+        made = sj.tl.fit_energy(adata, "day", progress=False, copy=True, **FITS[name])
         for field in ("jko_velocity", "jko_predicted"):
             found[f"{name} {field}"] = made.obsm[field]
         found[f"{name} jko_potential"] = made.obs["jko_potential"].to_numpy()
@@ -72,7 +74,7 @@ def on_one_thread(adata, tmp_path, names, fits):
 
 CASES = [
     pytest.param(("exact", "decomposed", "batched"), EXACT, id="default"),
-    pytest.param(SOLVERS, MORE_EXACT, id="more", marks=pytest.mark.nightly),
+    pytest.param(tuple(SOLVERS), MORE_EXACT, id="more", marks=pytest.mark.nightly),
 ]
 
 

@@ -108,7 +108,7 @@ def test_on_an_embedding_velocity_has_to_be_projected_first(fitted):
 
 
 def test_the_interaction_is_drawn_against_distance(adata):
-    options = {"terms": ("potential", "interaction"), "parametrization": "linear", "degree": 3, "n_centers": 0}
+    options = {"terms": ("potential", "interaction"), "parametrization": sj.Linear(degree=3, n_centers=0)}
     sj.tl.fit_energy(adata, "day", use_rep="X_latent", progress=False, **options)
     kernel, force = sj.pl.interaction(adata, show=False)
     energy = sj.get.energy(adata)
@@ -174,5 +174,5 @@ def test_groups_that_cannot_be_drawn_are_named(fitted):
     with pytest.raises(KeyError, match="No groupby='type' in adata.obs"):
         sj.pl.energy_over_time(fitted, groupby="type")
     fitted.obs["name"] = fitted.obs_names
-    with pytest.raises(ValueError, match="more than 30 cannot be told apart"):
+    with pytest.raises(ValueError, match="more than 30 cannot be distinguished"):
         sj.pl.energy_over_time(fitted, groupby="name")

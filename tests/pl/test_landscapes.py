@@ -24,7 +24,7 @@ def _pca():
     from helpers import simulate
 
     adata = simulate(600)
-    sj.tl.fit_energy(adata, "day", n_pcs=4, epochs=60, progress=False)
+    sj.tl.fit_energy(adata, "day", n_pcs=4, parametrization=sj.Neural(epochs=60), progress=False)
     return adata
 
 
@@ -183,7 +183,8 @@ def test_trajectories_start_at_cells_and_end_where_the_energy_takes_them(fitted)
     starts = pieces[:20, 0]
     assert all(np.isclose(first, start, rtol=1e-5).all(axis=1).any() for start in starts)
     ends = sj.get.energy(fitted).simulate(starts, fitted.uns["jko"]["times"])[-1]
-    np.testing.assert_allclose(pieces[(steps - 1) * 20 :, 1], ends, rtol=1e-4, atol=1e-4)
+    # Many short steps compose to one step an interval up to 1e-3; the cells are spread over four units.
+    np.testing.assert_allclose(pieces[(steps - 1) * 20 :, 1], ends, rtol=0, atol=2e-3)
 
 
 def test_an_animation_is_written_frame_by_frame(fitted, tmp_path):
@@ -222,7 +223,7 @@ def test_the_veil_begins_where_cells_end_however_many_they_are(rng, n_cells):
 
 def test_cells_in_one_place_can_be_drawn(adata):
     adata.obsm["X_one"] = np.ones((adata.n_obs, 3))
-    sj.tl.fit_energy(adata, "day", use_rep="X_one", epochs=2, progress=False)
+    sj.tl.fit_energy(adata, "day", use_rep="X_one", parametrization=sj.Neural(epochs=2), progress=False)
     for draw in (sj.pl.level_curves, sj.pl.landscape, sj.pl.trajectories, sj.pl.velocity, sj.pl.predictions):
         drawn = draw(adata, show=False)
         plt.gcf().canvas.draw()
@@ -233,6 +234,6 @@ def test_cells_in_one_place_can_be_drawn(adata):
 
 
 def test_one_component_is_no_plane(adata):
-    sj.tl.fit_energy(adata, "day", 1, epochs=2, progress=False)
+    sj.tl.fit_energy(adata, "day", 1, parametrization=sj.Neural(epochs=2), progress=False)
     with pytest.raises(ValueError, match="has one component that was fitted; a plane to draw on needs two"):
         sj.pl.level_curves(adata)

@@ -17,14 +17,15 @@ from scipy.stats import ortho_group
 import scjko as sj
 from scjko.core.judging.baselines import midpoint, transport
 from scjko.core.judging.metrics import emd
-from scjko.core.transport.couplings import exact
+from scjko.core.transport import exact
 
 N_TIMES, N_CELLS = 4, 32
 #: Coefficients in closed form are solved in float64, of features in float32, and shrunk by the ridge in units of the
 #: fit: such differences are of that order.
 CLOSED_FORM = 1e-4
-NEURAL = {"epochs": 20, "layers": (8,)}
-LINEAR = {"parametrization": "linear", "ridge": 1e-8, "degree": 2, "n_centers": 0}
+NEURAL = {"parametrization": sj.Neural(epochs=20, layers=(8,))}
+LINEAR = {"parametrization": sj.Linear(ridge=1e-8, degree=2, n_centers=0)}
+BUMPS = {"parametrization": sj.Linear(ridge=1e-8, degree=2, n_centers=4)}
 FITS = pytest.mark.parametrize("options", [NEURAL, LINEAR], ids=["neural", "linear"])
 
 
@@ -53,10 +54,12 @@ def close(one: Any, other: Any, tolerance: float = CLOSED_FORM) -> None:
 
 
 @FITS
-@pytest.mark.parametrize("coupling", ["exact", "batched", "decomposed"])
+@pytest.mark.parametrize(
+    "coupling", ["exact", sj.Batched(size=8), "decomposed"], ids=["exact", "batched", "decomposed"]
+)
 def test_rows_in_another_order(options, coupling, rng):
     """To the bit: every field, and everything that is made of them."""
-    options = {**options, "coupling": coupling, "coupling_batch": 8}
+    options = {**options, "coupling": coupling}
     order = rng.permutation(N_TIMES * N_CELLS)
     one, other = fit(course(), options), fit(course()[order].copy(), options)
     back = other[np.argsort(order)]
@@ -154,7 +157,7 @@ def grown(adata: AnnData, rows: Any, weight: Any) -> AnnData:
 @pytest.mark.parametrize("n_centers", [0, 25], ids=["monomials", "grid"])
 def test_every_cell_twice(n_centers):
     """The closed form is one of the population, whatever number of cells stands for it."""
-    options = {**LINEAR, "n_centers": n_centers, "ridge": 1e-6}
+    options = {"parametrization": sj.Linear(ridge=1e-6, degree=2, n_centers=n_centers)}
     n = N_TIMES * N_CELLS
     one, other = fit(course(), options), fit(grown(course(), np.tile(np.arange(n), 2), 1.0), options)
     for half in (other[:n], other[n:]):
@@ -176,7 +179,7 @@ def test_the_weight_of_a_cell_in_parts():
 
 @pytest.mark.parametrize(
     "options",
-    [NEURAL, LINEAR, {**LINEAR, "whiten": True}, {**LINEAR, "terms": ["potential", "interaction"], "n_centers": 4}],
+    [NEURAL, LINEAR, {**LINEAR, "whiten": True}, {**BUMPS, "terms": ["potential", "interaction"]}],
     ids=["neural", "linear", "whitened", "interaction"],
 )
 def test_a_cell_without_weight_is_not_there(options):

@@ -12,6 +12,8 @@ from scipy.spatial import cKDTree
 import scjko as sj
 from scjko.core.judging.metrics import emd
 
+QUICK = {"parametrization": sj.Neural(epochs=5), "progress": False}
+
 
 def test_cells_of_both_sides_pooled_by_position(fitted):
     days = np.unique(fitted.obs["day"])
@@ -99,7 +101,7 @@ def test_bad_input_is_named(fitted, options, error, words):
 
 
 def test_an_explicit_fit_gives_measured_times_back(adata):
-    sj.tl.fit_energy(adata, "day", 2, scheme="explicit", epochs=5, progress=False)
+    sj.tl.fit_energy(adata, "day", 2, scheme="explicit", **QUICK)
     day = np.unique(adata.obs["day"])[1]
     assert sj.tl.interpolate(adata, np.array(day)).n_obs == (adata.obs["day"] == day).sum()
     with pytest.raises(ValueError, match="knows where cells came from"):
@@ -108,7 +110,7 @@ def test_an_explicit_fit_gives_measured_times_back(adata):
 
 def test_nothing_is_pulled_to_cells_without_weight(fitted):
     fitted.obs["w"] = (np.arange(fitted.n_obs) % 2).astype(float)
-    sj.tl.fit_energy(fitted, "day", use_rep="X_latent", weight_key="w", epochs=5, progress=False)
+    sj.tl.fit_energy(fitted, "day", use_rep="X_latent", weight_key="w", **QUICK)
     pulled = sj.tl.interpolate(fitted, 3, density_prior=1.0)
     weighty = fitted.obsm["X_jko"][fitted.obs["w"] > 0]
     assert cKDTree(weighty).query(pulled.obsm["X_jko"])[0].max() < 1e-6

@@ -11,6 +11,8 @@ from helpers import assert_same
 import scjko as sj
 from scjko.core.judging.metrics import emd
 
+QUICK = {"parametrization": sj.Neural(epochs=3), "progress": False}
+
 
 def test_by_default_every_cell_is_moved_to_the_next_snapshot(fitted):
     predicted = sj.tl.predict(fitted)
@@ -59,7 +61,7 @@ def test_the_scheme_can_be_asked_for(fitted):
 
 def test_cells_that_were_not_fitted_are_predicted(adata):
     train, test = adata[::2].copy(), adata[1::2].copy()
-    sj.tl.fit_energy(train, "day", 4, whiten=True, epochs=3, progress=False)
+    sj.tl.fit_energy(train, "day", 4, whiten=True, **QUICK)
     test.uns["jko"] = train.uns["jko"]
     predicted = sj.tl.predict(test, 1)
     first = test[test.obs["day"] == 0].obsm["X_pca"][:, :4]
@@ -70,8 +72,8 @@ def test_cells_that_were_not_fitted_are_predicted(adata):
 
 def test_coordinates_of_another_fit_are_not_taken_for_these(adata):
     train, test = adata[::2].copy(), adata[1::2].copy()
-    sj.tl.fit_energy(train, "day", 4, whiten=True, epochs=3, progress=False)
-    sj.tl.fit_energy(test, "day", 4, epochs=3, progress=False)
+    sj.tl.fit_energy(train, "day", 4, whiten=True, **QUICK)
+    sj.tl.fit_energy(test, "day", 4, **QUICK)
     test.uns["jko"] = train.uns["jko"]
     with pytest.raises(ValueError, match="of another fit"):
         sj.tl.predict(test, 1)
@@ -84,7 +86,7 @@ def test_a_time_up_to_rounding_is_that_time(fitted):
 def test_labels_name_times_too(adata):
     adata.obs["stage"] = adata.obs["day"].map({0: "a", 1: "b", 2: "c", 4: "d", 7: "e"})
     values = {"a": 0, "b": 1, "c": 2, "d": 4, "e": 7}
-    sj.tl.fit_energy(adata, "stage", time_values=values, epochs=3, progress=False)
+    sj.tl.fit_energy(adata, "stage", time_values=values, **QUICK)
     predicted = sj.tl.predict(adata, "d", source="b")
     assert set(predicted.obs["stage"]) == {4} and set(predicted.obs["jko_source_time"]) == {1}
 
@@ -100,6 +102,24 @@ def test_a_forecast_is_said_to_be_one(fitted, caplog):
     with caplog.at_level(logging.INFO, logger="scjko"):
         sj.tl.predict(fitted, 12)
     assert "forecast to 12, beyond the last snapshot (7)" in caplog.text
+
+
+def test_cells_that_leave_the_data_are_flagged_counted_and_finite(fitted, caplog):
+    """Monomials of degree four throw a cell that stands far from all others further out, with every step."""
+    options = {"parametrization": sj.Linear(degree=4, n_centers=0, ridge=1e-6), "progress": False}
+    sj.tl.fit_energy(fitted, "day", use_rep="X_latent", **options)
+    test = fitted[:60].copy()
+    for name in ("X_jko", "jko_velocity", "jko_predicted"):
+        del test.obsm[name]
+    test.obsm["X_latent"][:3] = [[40.0, 40.0], [-1e3, 5.0], [1e30, 1e30]]
+    predicted = sj.tl.predict(test)
+    assert not predicted.obs["jko_converged"].iloc[:3].any() and predicted.obs["jko_converged"].iloc[3:].all()
+    assert "3 of 60 predicted cells left the range of the data or were not solved" in caplog.text
+    assert np.isfinite(predicted.obsm["X_jko"]).all()
+    # Rolled out over everything and beyond, they are still numbers, and still said to be wrong.
+    caplog.clear()
+    path = sj.get.energy(test).simulate(test.obsm["X_latent"][:5], [0, 1, 2, 4, 7, 10, 40])
+    assert np.isfinite(path).all() and "3 of 5 cells moved from 0 to 40 left the range" in caplog.text
 
 
 def test_names_that_repeat_do_not_matter(fitted):

@@ -13,7 +13,7 @@ from scipy import sparse
 
 import scjko as sj
 
-QUICK = {"epochs": 2, "progress": False}
+QUICK = {"parametrization": sj.Neural(epochs=2), "progress": False}
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,15 @@ import pytest
 from helpers import assert_same, simulate
 
 import scjko as sj
-from scjko import _fitting
 from scjko.benchmarks.speed import _Compiled
-from scjko.core import budget
+from scjko.core.compute.limits import machine_memory
+from scjko.core.transport import budget
+from scjko.edge import fitting
 
 
 def fit(adata, **options):
-    sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=3, progress=False, **options)
+    quick = {"parametrization": sj.Neural(epochs=3), "use_rep": "X_latent", "progress": False}
+    sj.tl.fit_energy(adata, "day", **{**quick, **options})
     return adata.uns["jko"]
 
 
@@ -31,48 +33,49 @@ def test_large_ones_are_decomposed_and_the_log_says_so_before_it_starts(adata, c
     with caplog.at_level(logging.INFO, "scjko"):
         stored = fit(adata)
     assert sorted(set(stored["couplings"]["solver"])) == ["decomposed", "exact"]
-    assert "a few per cent more than exact ones" in caplog.text
+    assert "Decomposed couplings are not optimal" in caplog.text
     assert caplog.text.index("Coupling") < caplog.text.index("Training") < caplog.text.index("Predicting")
 
 
 def test_a_memory_limit_decides_what_is_solved_exactly(adata):
-    stored = fit(adata, memory_limit=0.0005)
+    stored = fit(adata, coupling=sj.Auto(memory_limit=0.0005))
     assert set(stored["couplings"]["solver"]) == {"decomposed", "exact"}, "the smallest interval still fits"
-    assert stored["params"]["memory_limit"] == 0.0005
+    assert stored["params"]["auto"] == {"memory_limit": 0.0005}
 
 
-@pytest.mark.parametrize("options", [{"memory_limit": 1e-6}, {"memory_limit": 1e-4, "coupling": "exact"}])
-def test_a_limit_too_small_says_which_works_and_writes_nothing(adata, options):
+@pytest.mark.parametrize("coupling", [sj.Auto(memory_limit=1e-6), sj.Exact(memory_limit=1e-4)], ids=lambda c: c.name)
+def test_a_limit_too_small_says_which_works_and_writes_nothing(adata, coupling):
     before = adata.copy()
     with pytest.raises(MemoryError, match="smallest memory_limit that works is"):
-        fit(adata, **options)
+        fit(adata, coupling=coupling)
     assert_same(adata, before)
 
 
 @pytest.mark.parametrize("limit", [0, -1, "4GB", float("nan")])
-def test_a_limit_that_is_none_is_named(adata, limit):
+@pytest.mark.parametrize("solver", [sj.Auto, sj.Exact, sj.Decomposed, sj.Batched, sj.Sinkhorn], ids=lambda s: s.name)
+def test_a_limit_that_is_none_is_named(solver, limit):
     with pytest.raises((TypeError, ValueError), match="memory_limit"):
-        fit(adata, memory_limit=limit)
+        solver(memory_limit=limit)
 
 
 def test_by_default_couplings_take_a_quarter_of_the_machine(adata, monkeypatch):
     asked = []
     allot = budget.allot
-    monkeypatch.setattr(_fitting, "allot", lambda *a: (asked.append(a[4]), allot(*a))[1])
+    monkeypatch.setattr(fitting, "allot", lambda *a: (asked.append(a[0].limit), allot(*a))[1])
     fit(adata)
-    assert asked == [budget.machine_memory() // 4]
+    assert asked == [machine_memory() // 4]
 
 
 def test_more_devices_than_there_are_is_an_error_that_says_how_many(adata):
     with pytest.raises(ValueError, match=r"n_devices=64, but JAX has 1 \(cpu\)"):
-        fit(adata, n_devices=64)
+        fit(adata, parametrization=sj.Neural(n_devices=64))
 
 
 def test_a_second_fit_of_the_same_shape_compiles_nothing():
-    compiled = _Compiled()
-    fit(simulate(400, random_state=1), layers=(7, 9))  # no other test has compiled this one
+    compiled, network = _Compiled(), sj.Neural(layers=(7, 9), epochs=3)
+    fit(simulate(400, random_state=1), parametrization=network)  # no other test has compiled this one
     assert compiled.count > 0, "the counter counts"
     compiled.count = 0
-    stored = fit(simulate(400, random_state=2), layers=(7, 9))
+    stored = fit(simulate(400, random_state=2), parametrization=network)
     assert compiled.count == 0
     assert np.isfinite(stored["history"]["loss"]).all()

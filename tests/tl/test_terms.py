@@ -14,9 +14,9 @@ from scipy.sparse.linalg import aslinearoperator
 import scjko as sj
 from scjko.cli.demo import velocity_cosines
 from scjko.core.judging.metrics import emd
-from scjko.core.transport.couplings import exact
+from scjko.core.transport import exact
 
-QUICK = {"epochs": 2, "progress": False}
+QUICK = {"parametrization": sj.Neural(epochs=2), "progress": False}
 ALL = ("potential", "interaction", "internal")
 
 
@@ -72,9 +72,9 @@ def test_what_two_snapshots_cannot_tell_and_three_can(caplog):
         return adata.uns["jko"]["diagnostics"]
 
     assert fit([0.0, 1.0])["identifiability"]["internal"] < 0.001
-    assert "do not tell the internal term and the potential apart" in caplog.text
+    assert "do not distinguish the internal term from the potential" in caplog.text
     assert fit([0.0, 1.0, 2.0])["identifiability"]["internal"] > 0.05
-    assert "do not tell" not in caplog.text
+    assert "do not distinguish" not in caplog.text
 
 
 def test_a_potential_of_its_own_for_every_interval_can_imitate_everything(caplog):
@@ -124,7 +124,7 @@ def fit_interaction(adata, **options):
 
 def test_an_interaction_that_the_data_determine_is_recovered(rng):
     adata = interacting(rng)
-    fit_interaction(adata, parametrization="linear", degree=4, n_centers=0)
+    fit_interaction(adata, parametrization=sj.Linear(degree=4, n_centers=0))
     energy = sj.get.energy(adata)
     first = adata.obsm["X"][adata.obs["time"] == 0]
     away = first - rng.permutation(first)
@@ -140,7 +140,7 @@ def test_an_interaction_that_the_data_determine_is_recovered(rng):
 
 def test_a_neural_interaction_explains_the_motion(rng):
     adata = interacting(rng)
-    fit_interaction(adata, epochs=60)
+    fit_interaction(adata, parametrization=sj.Neural(epochs=60))
     assert adata.uns["jko"]["diagnostics"]["explained"].min() > 0.98
     energy = sj.get.energy(adata)
     x, t = adata.obsm["X_jko"], adata.obs["time"].to_numpy()
@@ -148,15 +148,15 @@ def test_a_neural_interaction_explains_the_motion(rng):
     # The proximal step feels the others too: y = x − Δ (∇V(y) + ∫∇U(y − y') dμ(y')).
     first = adata.obsm["X"][adata.obs["time"] == 0]
     moved = energy.step(first, *energy.times[:2], scheme="implicit")
-    drift = energy.drift_at(moved, np.zeros(len(first), int), np.ones(len(first)))
+    drift = energy.slope_at(moved, np.zeros(len(first), int), np.ones(len(first)))
     np.testing.assert_allclose(moved, first - 0.05 * drift, atol=1e-3)
 
 
-@pytest.mark.parametrize("parametrization", ["linear", "neural"])
+@pytest.mark.parametrize("parametrization", [sj.Linear(n_centers=9), sj.Neural(epochs=10)], ids=lambda p: p.name)
 @pytest.mark.parametrize("suffix", ["h5ad", "zarr"])
 def test_every_term_survives_a_file(tmp_path, parametrization, suffix):
     adata = ornstein_uhlenbeck(60, [0.0, 0.3, 0.7])
-    sj.tl.fit_energy(adata, "time", use_rep="X", terms=ALL, parametrization=parametrization, n_centers=9, **QUICK)
+    sj.tl.fit_energy(adata, "time", use_rep="X", terms=ALL, parametrization=parametrization, progress=False)
     path = tmp_path / f"fit.{suffix}"
     adata.write_zarr(path) if suffix == "zarr" else adata.write_h5ad(path)
     back = anndata.read_zarr(path) if suffix == "zarr" else anndata.read_h5ad(path)
@@ -182,8 +182,10 @@ def test_linear_potentials_in_every_scheme(fitted, scheme, time_varying):
     options = {"use_rep": "X_latent", "parametrization": "linear", "progress": False}
     sj.tl.fit_energy(fitted, "day", scheme=scheme, time_varying=time_varying, **options)
     diagnostics = fitted.uns["jko"]["diagnostics"]
-    # Far fewer coefficients, shared by all days: less is explained, but most.
-    assert diagnostics["explained"].min() > (0.9 if time_varying is True else 0.5)
+    # The ridge is chosen by cells that were coupled separately, and leaves the noise of a coupling unexplained (without
+    # it 0.96 is explained, and cells that were held out are predicted worse: 0.50 for 0.25 at the second day). With far
+    # fewer coefficients, shared by all days, less is explained, but most.
+    assert diagnostics["explained"].min() > (0.75 if time_varying is True else 0.5)
     assert diagnostics["condition_number"] > 1 and diagnostics["degrees_of_freedom"] > 10
     first, second = (fitted.obsm["X_latent"][fitted.obs["day"] == day] for day in (0, 1))
     # An implicit fit of this many coefficients inverts a noisy map.
@@ -213,11 +215,12 @@ def test_noise_is_drawn_by_the_seed_and_not_by_the_row(rng):
 
 
 @pytest.mark.parametrize(
-    "options", [{"coupling": "decomposed"}, {"coupling": "batched", "coupling_batch": 100}, {"coupling": "sinkhorn"}]
+    "coupling", ["decomposed", sj.Batched(size=100), "sinkhorn"], ids=["decomposed", "batched", "sinkhorn"]
 )
 @pytest.mark.usefixtures("mixed_ranks")
-def test_other_couplings_recover_the_motion_too(fitted, options):
-    sj.tl.fit_energy(fitted, "day", use_rep="X_latent", epochs=60, progress=False, **options)
+def test_other_couplings_recover_the_motion_too(fitted, coupling):
+    options = {"parametrization": sj.Neural(epochs=60), "progress": False}
+    sj.tl.fit_energy(fitted, "day", use_rep="X_latent", coupling=coupling, **options)
     assert velocity_cosines(fitted).mean() > 0.85
 
 
@@ -250,7 +253,7 @@ def test_ready_made_couplings_give_what_solved_ones_do(adata, rng, kind):
     adata = adata[rng.permutation(adata.n_obs)].copy()
     options = {"use_rep": "X_latent", **QUICK}
     solved = sj.tl.fit_energy(adata, "day", copy=True, **options)
-    given = sj.tl.fit_energy(adata, "day", couplings=matrices(adata, kind), copy=True, **options)
+    given = sj.tl.fit_energy(adata, "day", coupling=matrices(adata, kind), copy=True, **options)
     assert given.uns["jko"]["params"]["coupling"] == "ready-made"
     np.testing.assert_allclose(given.uns["jko"]["couplings"]["cost"], solved.uns["jko"]["couplings"]["cost"])
     # The order of summation differs.
@@ -279,7 +282,7 @@ def spoiled(change):
 def test_couplings_that_do_not_fit_are_named(adata, kind, said):
     before = adata.copy()
     with pytest.raises(ValueError) as error:
-        sj.tl.fit_energy(adata, "day", couplings=matrices(adata, kind), **QUICK)
+        sj.tl.fit_energy(adata, "day", coupling=matrices(adata, kind), **QUICK)
     assert said in str(error.value) and "(0, 1)" in str(error.value)
     assert_same(adata, before)
 
@@ -288,9 +291,9 @@ def test_missing_and_strange_intervals_are_named(adata):
     couplings = matrices(adata, lambda m, a, b: m)
     couplings[0, 7] = couplings.pop((1.0, 2.0))
     with pytest.raises(ValueError, match=r"missing: \(1, 2\); not consecutive time points: \(0, 7\)"):
-        sj.tl.fit_energy(adata, "day", couplings=couplings, **QUICK)
-    with pytest.raises(TypeError, match="mapping"):
-        sj.tl.fit_energy(adata, "day", couplings=[1, 2], **QUICK)
+        sj.tl.fit_energy(adata, "day", coupling=couplings, **QUICK)
+    with pytest.raises(TypeError, match="coupling must be a solver"):
+        sj.tl.fit_energy(adata, "day", coupling=[1, 2], **QUICK)
 
 
 def test_weights_act_like_copies_of_cells(adata):
@@ -298,9 +301,9 @@ def test_weights_act_like_copies_of_cells(adata):
     adata = adata[:120].copy()
     adata.obs["mass"] = 1.0 + (np.arange(120) % 3 == 0)
     twice = anndata.concat([adata, adata[adata.obs["mass"] == 2]], index_unique="-")
-    options = {"use_rep": "X_latent", "parametrization": "linear", "n_centers": 0, "progress": False}
-    sj.tl.fit_energy(adata, "day", weight_key="mass", ridge=1e-6, **options)
-    sj.tl.fit_energy(twice, "day", ridge=1e-6, **options)
+    options = {"use_rep": "X_latent", "parametrization": sj.Linear(n_centers=0, ridge=1e-6), "progress": False}
+    sj.tl.fit_energy(adata, "day", weight_key="mass", **options)
+    sj.tl.fit_energy(twice, "day", **options)
     # Scales are those of unweighted cells, which shifts the ridge a little.
     np.testing.assert_allclose(adata.obsm["jko_velocity"], twice.obsm["jko_velocity"][:120], atol=1e-3)
 
@@ -316,11 +319,11 @@ def test_bad_weights_are_named(adata, value):
 def test_a_diverging_fit_writes_nothing(adata):
     before = adata.copy()
     with pytest.raises(FloatingPointError, match="learning_rate"):
-        sj.tl.fit_energy(adata, "day", learning_rate=1e30, epochs=5, progress=False)
+        sj.tl.fit_energy(adata, "day", parametrization=sj.Neural(learning_rate=1e30, epochs=5), progress=False)
     assert_same(adata, before)
 
 
-LINEAR = {"parametrization": "linear", "degree": 1, "n_centers": 0, "progress": False}
+LINEAR = {"parametrization": sj.Linear(degree=1, n_centers=0), "progress": False}
 
 
 def test_the_smallest_snapshots_an_internal_energy_takes(rng):

@@ -7,7 +7,7 @@ import scanpy as sc
 
 import scjko as sj
 
-QUICK = {"n_splits": 1, "parametrization": "linear", "degree": 1, "n_centers": 0, "progress": False}
+QUICK = {"n_splits": 1, "parametrization": sj.Linear(degree=1, n_centers=0), "progress": False}
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,8 @@ class _Truth:
         if self.potential.value is None:
             return x
         times = jnp.full((len(x), 1), time, jnp.float32)
-        solved = proximal(_Scaled(self.potential.value), {}, jnp.asarray(x / LENGTH, jnp.float32), times, tau)
+        z = jnp.asarray(x / LENGTH, jnp.float32)
+        solved = proximal(_Scaled(self.potential.value), {}, z, z, times, tau)
         if not bool(solved.converged.all()):
             raise FloatingPointError(
                 f"The implicit step to time {time:g} with potential {self.potential.name} has no solution nearby for "

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 
 from ..core.energy import models
-from ..core.energy.interactions import NO_LABEL
+from ..core.energy.interactions import NO_INPUT
 from ..core.energy.models import NeuralPotential, Weights
 
 #: The gradient of an input-convex network, or a perceptron that gives the displacement.
@@ -79,7 +79,7 @@ def solve(inner: Inner, energy: Weights, initial: Weights, x: jax.Array, step: S
 
 def _objective(inner: Inner, energy: Weights, x: jax.Array, y: jax.Array, step: Step) -> jax.Array:
     """mean E(y) + mean ‖y − x‖² / 2τ, plus λ times the Monge gap of x ↦ y."""
-    labels = jnp.ones((len(y), len(NO_LABEL)), y.dtype)
+    labels = jnp.ones((len(y), len(NO_INPUT)), y.dtype)
     felt = jnp.mean(models.potentials(NeuralPotential(inner.layers), energy, y, labels))
     value = felt + jnp.mean(jnp.sum((y - x) ** 2, axis=1)) / (2 * step.tau)
     return value + step.gap * _gap(x, y) if inner.has_gap else value

@@ -11,13 +11,13 @@ import numpy as np
 from anndata import AnnData
 from numpy.typing import NDArray
 
-from ..core.energy.energies import Energy
-from ..core.fitting.descent import Training
-from ..core.fitting.fit import ClosedForm, fit
-from ..core.fitting.problem import TERMS
+from ..core.energy.energy import Energy
+from ..core.energy.specification import TERMS, Terms
+from ..core.fitting.fit import fit
+from ..core.fitting.parametrizations import PARAMETRIZATIONS, Neural
 from ..core.judging.metrics import emd
-from ..core.timeline import Intervals
-from ..core.transport.couplings import couple, solver
+from ..core.timeline import Timeline
+from ..core.transport import Exact, Solver, couple
 from ._generate import snapshots_of
 
 Array = NDArray[np.float64]
@@ -49,26 +49,25 @@ def fit_model(
     model: str,
     *,
     epochs: int | None = None,
-    coupling: str = "exact",
-    epsilon: float = 0.01,
+    solver: Solver | None = None,
+    scheme: str = "explicit",
     random_state: int = 0,
 ) -> Fitted:
     """One of :data:`MODELS`, with the potential constant in time, fitted to the training particles."""
     points, times = snapshots_of(adata, "train"), np.unique(adata.obs["time"])
     started = time.perf_counter()
-    couplings = couple(points, None, solver(coupling, size=1000, epsilon=epsilon, random_state=random_state))
+    couplings = couple(points, None, solver or Exact(), random_state=random_state)
     coupled = time.perf_counter()
-    parametrization, terms = MODELS[model]
+    kind, terms = MODELS[model]
     fitted = fit(
         points,
         couplings,
-        Intervals(times),
-        settings=Training(epochs=epochs, random_state=random_state)
-        if parametrization == "neural"
-        else ClosedForm(random_state=random_state),
-        terms=terms,
-        scheme="explicit",
-        mixing="constant",
+        Timeline(times),
+        parametrization=Neural(epochs=epochs) if kind == Neural.name else PARAMETRIZATIONS[kind](),
+        terms=Terms.of(terms),
+        scheme=scheme,
+        time_varying=False,
+        random_state=random_state,
     )
     done = time.perf_counter()
     return Fitted(

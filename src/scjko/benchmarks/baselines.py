@@ -20,7 +20,7 @@ import optax
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.energy import models
-from ..core.energy.interactions import NO_LABEL
+from ..core.energy.interactions import NO_INPUT
 from ..core.energy.models import NeuralPotential, Weights
 from ..edge.checks import check_integer, check_option, check_positive
 from . import _maps
@@ -140,7 +140,7 @@ class FittedRival:
     def gradient(self, x: ArrayLike) -> Array:
         """∇E at the points ``x`` (n, d), as an array (n, d) in the units of the coordinates per time."""
         z = self._units.inward(x)
-        labels = np.ones((len(z), len(NO_LABEL)), np.float32)
+        labels = np.ones((len(z), len(NO_INPUT)), np.float32)
         slope = models.gradients(NeuralPotential(self.rival.layers), self._weights, z, labels)
         return np.asarray(slope, np.float64) * self._units.length / self._units.time
 
@@ -221,7 +221,7 @@ def _optimizer(rival: Rival) -> Any:
 def _start(rival: Rival, n_dims: int, seed: jax.Array) -> tuple[Any, Weights]:
     """Random weights of the energy with the optimizer's memory of nothing yet, and of the map."""
     key = jax.random.key(seed)
-    weights = NeuralPotential(rival.layers).start(key, n_dims, len(NO_LABEL))
+    weights = NeuralPotential(rival.layers).start(key, n_dims, len(NO_INPUT))
     return (weights, _optimizer(rival).init(weights)), _maps.start(rival.inner, jax.random.fold_in(key, 1), n_dims)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ..core.transport import Exact, Sinkhorn
 from ._functionals import functionals as known_functionals
 from ._generate import generate
 from ._grid import chosen, run_grid, write
@@ -66,9 +67,9 @@ def run(
 def trial(functional: str, n_particles: int, epsilon: float | None) -> dict[str, Any]:
     """One functional, one coupling."""
     adata = generate(functional, n_particles=n_particles)
-    solver = {"coupling": "exact"} if epsilon is None else {"coupling": "sinkhorn", "epsilon": epsilon}
+    solver = Exact() if epsilon is None else Sinkhorn(epsilon=epsilon)
     try:
-        fitted = fit_model(adata, "jkonet_star_linear_potential", **solver)
+        fitted = fit_model(adata, "jkonet_star_linear_potential", solver=solver)
     except RuntimeError as error:
         if "did not converge" not in str(error):
             raise

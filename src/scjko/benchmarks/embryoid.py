@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -53,10 +53,10 @@ def run(
     cells = [{"protocol": "cells", "seed": seed, **data} for seed in range(5 if full else 1)]
     cells += [{"protocol": "times", "seed": 0, **data}] if full else []
 
-    def trial(protocol: str, seed: int, data: str) -> list[dict[str, Any]]:
+    def trial(protocol: Literal["cells", "times"], seed: int, data: str) -> list[dict[str, Any]]:
         started = time.perf_counter()
         frame = tl.validate(
-            adata, "day", 5, protocol=protocol, n_splits=1, random_state=seed, whiten="all", progress=False
+            adata, "day", 5, protocol=protocol, n_splits=1, random_state=seed, whiten="all", key=None, progress=False
         )
         frame["seconds"] = time.perf_counter() - started
         return frame.drop(columns="protocol").to_dict("records")  # type: ignore[return-value]

@@ -11,10 +11,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..core.fitting.fit import ClosedForm, Fit, fit
+from ..core.energy.specification import Terms
+from ..core.fitting.fit import Fit, fit
+from ..core.fitting.parametrizations import Linear
 from ..core.judging.diagnostics import UNDETERMINED, identifiability
-from ..core.timeline import Intervals
-from ..core.transport.couplings import Coupling, couple
+from ..core.timeline import Timeline
+from ..core.transport import Coupling, couple
 from ._grid import run_grid, write
 from ._trial import one_step_errors, stay
 
@@ -62,16 +64,16 @@ def _observability(times: Array, n: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     points = [rng.standard_normal((n, 1)) * np.sqrt(variance(t)) for t in times]
     # At both ends, so that the bias of a long step is that of neither; a quadratic potential, as the true one is.
-    fitted = _fit(points, times, ("potential", "internal"), "both", ClosedForm(degree=2, n_centers=0))
-    found = identifiability(fitted)
-    share = found.shares["internal"]
+    fitted = _fit(points, times, ("potential", "internal"), "both", Linear(degree=2, n_centers=0))
+    share = identifiability(fitted)["internal"]
+    assert fitted.noise is not None
     curvature = float(fitted.energy.hessian(np.zeros((1, 1)), times[0])[0, 0, 0])
     return {
         "share": share,
         "told_apart": share >= UNDETERMINED,
         "alpha": -curvature,
         "beta": fitted.energy.beta,
-        "beta_error": found.beta_error,
+        "beta_error": fitted.noise.error,
     }
 
 
@@ -93,8 +95,8 @@ def _no_gradient(n: int) -> dict[str, Any]:
         snapshots.append(snapshots[-1] + gap * snapshots[-1] @ FIELD.T)
     train, test = [s[:n] for s in snapshots], [s[n:] for s in snapshots]
     paired = [Coupling.of(np.arange(n), np.arange(n), np.ones(n), x, y) for x, y in pairwise(train)]
-    best = _fit(train, times, ("potential",), "explicit", ClosedForm(), paired).energy
-    energy = _fit([rng.permutation(x) for x in train], times, ("potential",), "explicit", ClosedForm()).energy
+    best = _fit(train, times, ("potential",), "explicit", Linear(), paired).energy
+    energy = _fit([rng.permutation(x) for x in train], times, ("potential",), "explicit", Linear()).energy
     true, fitted, nearest = test[0] @ FIELD.T, energy.velocity(test[0], 0.0), best.velocity(test[0], 0.0)
     lengths = np.linalg.norm(true, axis=1) * np.linalg.norm(fitted, axis=1)
     return {
@@ -112,11 +114,19 @@ def _fit(
     times: Array,
     terms: tuple[str, ...],
     scheme: str,
-    settings: ClosedForm,
+    parametrization: Linear,
     couplings: list[Coupling] | None = None,
 ) -> Fit:
     couplings = couple(points) if couplings is None else couplings
-    return fit(points, couplings, Intervals(times), settings=settings, terms=terms, scheme=scheme, mixing="constant")
+    return fit(
+        points,
+        couplings,
+        Timeline(times),
+        parametrization=parametrization,
+        terms=Terms.of(terms),
+        scheme=scheme,
+        time_varying=False,
+    )
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..core.transport.couplings import Coupling, batched, couple, decomposed, exact
+from ..core.transport import Coupling, batched, couple, decomposed, exact
 from ..datasets import embryoid_body
 from ..edge.snapshots import Whitening, collect
 from ._grid import run_grid, write

@@ -188,22 +188,22 @@ def throughput(n_updates: int = 2000, batch_size: int = 250) -> float:
     labels, weight = np.zeros((n_rows, 2), np.float32), np.ones(n_rows, np.float32)
     rows = descent._Rows(
         z=jnp.asarray(z),
-        labels=jnp.asarray(labels),
+        inputs=jnp.asarray(labels),
         velocity=jnp.asarray(velocity),
         weight=jnp.asarray(weight),
-        snapshot=jnp.zeros(n_rows, jnp.int32),
-        score=jnp.zeros((n_rows, 0, N_DIMS)),
+        place=jnp.zeros(n_rows, jnp.int32),
+        pace=jnp.ones(n_rows),
     )
     epochs = np.arange(n_updates // 40, dtype=np.uint32)
     rates = np.full((len(epochs), 40), 1e-3, np.float32)
     bare_batches = tuple(array[: 40 * batch_size].reshape(40, batch_size, -1) for array in (rows.z, labels, velocity))
 
     def ours() -> None:
-        state = descent._start(model, (), N_DIMS, 2, key)
-        descent.run(model, None, state, rows, None, key, batch_size, plan(key, epochs, rates, batch_size))
+        state = descent._start(model, False, N_DIMS, 2, key)
+        descent.run(model, model, None, state, rows, None, key, batch_size, plan(key, epochs, rates, batch_size))
 
     def bare() -> None:
-        weights = descent._start(model, (), N_DIMS, 2, key)[0]["potential"]
+        weights = descent._start(model, False, N_DIMS, 2, key)[0]["potential"]
         jax.block_until_ready(_bare(model, len(epochs), weights, *bare_batches))
 
     seconds = {}

@@ -15,10 +15,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..core.energy.energies import Energy
-from ..core.fitting.fit import ClosedForm, fit
-from ..core.timeline import Intervals
-from ..core.transport.couplings import couple
+from ..core.energy.energy import Energy
+from ..core.fitting.fit import fit
+from ..core.fitting.parametrizations import Linear
+from ..core.timeline import Timeline
+from ..core.transport import couple
 from ._grid import run_grid, write
 
 Array = NDArray[np.float64]
@@ -68,10 +69,9 @@ def trial(panel: str, n_particles: int) -> list[dict[str, Any]]:
     energy = fit(
         points,
         couple(points),
-        Intervals(times, "target"),
-        settings=ClosedForm(degree=2, n_centers=0),
+        Timeline(times),
+        parametrization=Linear(degree=2, n_centers=0),
         scheme="implicit",
-        mixing="interval",
     ).energy
     x = np.array(SHOWN)[:, None]
     rows = []
@@ -95,7 +95,7 @@ def _explicit(energy: Energy, x: Array, k: int, loss: str) -> Array:
     """x − Δ ∇V(x, t_k). With the implicit loss, t_k is the label of the interval before; the first one has no label."""
     labelled = k if loss == "explicit" else max(k - 1, 0)
     slope = energy.gradient_at(x, np.full(len(x), labelled), np.ones(len(x)))
-    return np.asarray(x - energy.intervals.gaps[k] * slope)
+    return np.asarray(x - energy.timeline.gaps[k] * slope)
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:

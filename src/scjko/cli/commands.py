@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import logging
 import re
@@ -14,48 +13,38 @@ from pathlib import Path
 from typing import Any
 
 from .. import tl
-from ..core.condition import SCHEMES
-from ..core.transport.couplings import SOLVERS
+from ..edge.earlier import DEFAULT_KEY, earlier_options
 from ..edge.logging import logger
-from . import files as _files
-
-#: Options of a fit with a flag of their own; others go through ``--set``.
-FLAGS: dict[str, dict[str, Any]] = {
-    "n_pcs": {"type": int, "metavar": "N", "help": "components to use (default: all)"},
-    "use_rep": {"metavar": "NAME", "help": "representation in obsm (default: the PCA)"},
-    "weight_key": {"metavar": "NAME", "help": "column of obs with the weight of each cell"},
-    "terms": {"nargs": "+", "metavar": "TERM", "help": "potential, interaction, internal (default: potential)"},
-    "parametrization": {"choices": ["neural", "linear"], "help": "default: neural"},
-    "scheme": {"choices": SCHEMES, "help": "default: both"},
-    "whiten": {"action": "store_true", "help": "standardise each component"},
-    "coupling": {"choices": ("auto", *SOLVERS), "help": "default: auto"},
-    "memory_limit": {
-        "type": float,
-        "metavar": "GB",
-        "help": "memory for couplings (default: a quarter of the machine's)",
-    },
-    "epochs": {"type": int, "metavar": "N", "help": "passes over the data (default: about 4000 updates)"},
-    "random_state": {"type": int, "metavar": "SEED", "help": "default: 0"},
-}
-
-#: Options of a fit that make no sense from file to file.
-NOT_HERE = ("adata", "progress", "copy", "couplings", "client")
+from ..edge.protocols import PROTOCOLS
+from . import files
+from .options import add_flags, check_names, fit_options
 
 
 def add_fit(commands: Any) -> None:
     """``scjko fit``."""
     fit = _command(commands, "fit", "fit an energy to a time course and write it into a copy of the file", output=True)
-    _fit_flags(fit)
+    fit.add_argument("--time-key", required=True, metavar="NAME", help="column of obs with the time of each cell")
+    add_flags(fit)
     fit.add_argument("--key-added", default="jko", metavar="NAME", help="name of the fit (default: jko)")
     fit.set_defaults(run=_fit)
 
 
 def add_validate(commands: Any) -> None:
     """``scjko validate``."""
-    help_ = "hold out cells or time points and say whether an energy predicts them better than no training does"
+    help_ = "hold out cells or time points and say whether an energy predicts them better than baselines do"
     validate = _command(commands, "validate", help_, output=False)
-    _fit_flags(validate)
-    validate.add_argument("--protocol", choices=["cells", "times"], default="cells", help="default: cells")
+    validate.add_argument(
+        "--time-key", metavar="NAME", help="column of obs with the time of each cell (default: the fit's)"
+    )
+    add_flags(validate)
+    validate.add_argument(
+        "--key",
+        default=DEFAULT_KEY,
+        metavar="NAME",
+        help="fit in the file whose options are the defaults (default: jko)",
+    )
+    validate.add_argument("--no-fit", action="store_true", help="take no options from a fit in the file")
+    validate.add_argument("--protocol", choices=PROTOCOLS, default=PROTOCOLS[0], help=f"default: {PROTOCOLS[0]}")
     validate.add_argument("--n-splits", type=int, default=5, metavar="N", help="random splits (default: 5)")
     validate.add_argument("--test-size", type=float, default=0.4, metavar="F", help="fraction held out (default: 0.4)")
     validate.set_defaults(run=_validate)
@@ -77,46 +66,18 @@ def _command(commands: Any, name: str, help_: str, output: bool) -> argparse.Arg
     made.add_argument("input", type=Path, help="an .h5ad file or a .zarr store; it is never changed")
     kind = "an .h5ad file or a .zarr store" if output else "a .csv or .json file for the errors"
     made.add_argument("-o", "--output", type=Path, required=output, metavar="FILE", help=kind)
-    made.add_argument("--force", action="store_true", help="replace the output if it is there")
+    made.add_argument("--force", action="store_true", help="replace the output if it exists")
     made.add_argument("--json", action="store_true", help="log lines and the result as JSON, one object to a line")
     return made
 
 
-def _fit_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--time-key", required=True, metavar="NAME", help="column of obs with the time of each cell")
-    for name, options in FLAGS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", **options)
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="any other option of a fit; values are JSON"
-    )
-
-
-def _options(parsed: argparse.Namespace) -> dict[str, Any]:
-    """Options of a fit that the command line names."""
-    options = {name: getattr(parsed, name) for name in FLAGS if getattr(parsed, name) is not None}
-    flags = {*FLAGS, "time_key", "key_added"}
-    known = set(inspect.signature(tl.fit_energy).parameters) - flags - set(NOT_HERE)
-    for one in parsed.set:
-        told, _, value = one.partition("=")
-        name = told.replace("-", "_")
-        if name in flags:
-            raise ValueError(f"--set {one}: it has a flag of its own, --{name.replace('_', '-')}")
-        if name not in known or not value:
-            raise ValueError(f"--set {one}: give NAME=VALUE, with one of {', '.join(sorted(known))}")
-        try:
-            options[name] = json.loads(value)
-        except ValueError:
-            options[name] = value
-    return options
-
-
 def _fit(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     with _told(parsed, parser):
-        _files.check_output(parsed.output, parsed.input, parsed.force)
-        options = _options(parsed)
-        adata = _files.read(parsed.input)
+        files.check_output(parsed.output, parsed.input, parsed.force)
+        options = fit_options(parsed)
+        adata = files.read(parsed.input)
         tl.fit_energy(adata, parsed.time_key, key_added=parsed.key_added, progress=not parsed.json, **options)
-        _files.write(adata, parsed.output)
+        files.write(adata, parsed.output)
         stored = adata.uns[parsed.key_added]
         _result(
             parsed,
@@ -133,19 +94,22 @@ def _validate(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> No
         if parsed.output is not None:
             if parsed.output.suffix not in (".csv", ".json"):
                 raise ValueError(f"{parsed.output} must end in .csv or .json")
-            _files.check_free(parsed.output, parsed.force)
-        options = {"protocol": parsed.protocol, "n_splits": parsed.n_splits, "test_size": parsed.test_size}
-        adata = _files.read(parsed.input)
-        frame = tl.validate(adata, parsed.time_key, progress=not parsed.json, **options, **_options(parsed))
+            files.check_free(parsed.output, parsed.force)
+        check_names(parsed)
+        adata, key = files.read(parsed.input), None if parsed.no_fit else parsed.key
+        options = fit_options(parsed, earlier_options(adata, key, parsed.time_key))
+        held_out = {"protocol": parsed.protocol, "n_splits": parsed.n_splits, "test_size": parsed.test_size}
+        frame = tl.validate(adata, parsed.time_key, key=key, progress=not parsed.json, **held_out, **options)
         if parsed.output is not None:
             text = frame.to_csv(index=False) if parsed.output.suffix == ".csv" else frame.to_json(orient="records")
-            _files.write_text(text, parsed.output)
+            files.write_text(text, parsed.output)
         means = frame.groupby("method")["emd"].mean().sort_values()
         shown = means.to_string(float_format="{:.4g}".format)
         where = "" if parsed.output is None else f"\n\nWritten: {parsed.output}"
         _result(
             parsed,
             f"{shown}\n\n{frame.attrs['verdict']}{where}",
+            protocol=parsed.protocol,
             verdict=frame.attrs["verdict"],
             emd={str(name): float(value) for name, value in means.items()},
         )
@@ -153,15 +117,15 @@ def _validate(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> No
 
 def _predict(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     with _told(parsed, parser):
-        _files.check_output(parsed.output, parsed.input, parsed.force)
+        files.check_output(parsed.output, parsed.input, parsed.force)
         seeded = {"key": parsed.key, "random_state": parsed.random_state}
         if parsed.interpolate:
             if parsed.time is None or parsed.source is not None:
                 raise ValueError("--interpolate needs --time, and takes no --source: it uses both sides")
-            made = tl.interpolate(_files.read(parsed.input), parsed.time, **seeded)
+            made = tl.interpolate(files.read(parsed.input), parsed.time, **seeded)
         else:
-            made = tl.predict(_files.read(parsed.input), parsed.time, source=parsed.source, **seeded)
-        _files.write(made, parsed.output)
+            made = tl.predict(files.read(parsed.input), parsed.time, source=parsed.source, **seeded)
+        files.write(made, parsed.output)
         told = f"Predicted {made.n_obs} cells. Written: {parsed.output}"
         _result(parsed, told, output=str(parsed.output), n_cells=made.n_obs)
 
@@ -178,6 +142,7 @@ def _stop(parsed: argparse.Namespace, parser: argparse.ArgumentParser, code: int
 
 def _as_flags(message: str, parsed: argparse.Namespace) -> str:
     """A message of Python with its arguments as they are called here: ``--n-pcs 99`` for ``n_pcs=99``."""
+    message = message.replace("key=None", "--no-fit")
     for name in vars(parsed):
         flag = f"--{name.replace('_', '-')}"
         # Not what stands in quotes, in a call or in a path; and words such as "time" only where they have a value.
@@ -196,7 +161,7 @@ class _AsJson(logging.Formatter):
 
 @contextmanager
 def _told(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterator[None]:
-    """Log lines to the error stream, and what a user can mend as one line and exit code 2, without a traceback."""
+    """Log lines to the error stream, and what a user can fix as one line and exit code 2, without a traceback."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_AsJson() if parsed.json else logging.Formatter("%(message)s"))
     # The verdict of a validation is part of its result.

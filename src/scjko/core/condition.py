@@ -8,11 +8,11 @@ every coupled pair (x, y) balances the slope of the energy against its displacem
 
     ∇J(z) = ∇V(z) + ∫ ∇U(z − z') dμ(z') + β ∇log ρ(z)
 
-with μ the snapshot that z belongs to and ρ its density. The energy is learned by making Σ_k ∫ ‖Δ_k r‖² dγ_k small.
-Where z stands is the scheme: at the target y (implicit, the JKO step itself), at the source x (explicit, its forward
-counterpart), or, fitted together, at both.
+with μ the population that z belongs to and ρ its density. The energy is learned by making Σ_k ∫ ‖Δ_k r‖² dγ_k small.
+Where z stands between x and y is the scheme (:mod:`scjko.core.schemes`): at the target y (implicit, the JKO step
+itself), at the source x (explicit), at both ends with a potential for each, or half-way between them.
 
-z is one end of the pair, so ∇J(z) does not vary among the pairs that share it, and with v̄ the γ-mean of (y − x) / Δ_k
+If z is an end of the pair, ∇J(z) does not vary among the pairs that share it, and with v̄ the γ-mean of (y − x) / Δ_k
 over them
 
     ∫ ‖∇J(z) + v‖² dγ = ∫ ‖∇J(z) + v̄‖² dμ(z) + ∫ ‖v − v̄‖² dγ.
@@ -31,9 +31,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .transport.couplings import Coupling, OperatorCoupling
-
-SCHEMES = ("both", "explicit", "implicit")
+from .schemes import Scheme
+from .timeline import Timeline
+from .transport import Coupling, OperatorCoupling
 
 Array = NDArray[np.float64]
 
@@ -55,18 +55,18 @@ def loss(slope: jax.Array, velocity: jax.Array, weight: jax.Array, twin: jax.Arr
 
 
 class Conditions(NamedTuple):
-    """The condition at every point z it is asked of, one row each."""
+    """The condition at every point z where it has to hold, one row each."""
 
     points: Array
     """z (n, d)."""
     velocity: Array
-    """v̄ (n, d): where the point goes (or, at the end of an interval, came from), per unit of time."""
+    """v̄ (n, d): where the point goes, or came from, per unit of time."""
     weight: Array
-    """The mass of each point: one in all for each interval and end."""
+    """The mass of each point: one in all for each interval and anchor."""
     interval: NDArray[np.int64]
     """k, the interval."""
-    end: Array
-    """Where in the interval the point stands: 0 at x, its start, or 1 at y, its end."""
+    anchor: Array
+    """The fraction of the interval at which the point stands: 0 at x, 1 at y."""
     gap: Array
     """Δ_k, the length of the interval."""
 
@@ -74,29 +74,43 @@ class Conditions(NamedTuple):
     def importance(self) -> Array:
         """The weight of each residual in the loss: the mass of the point times Δ_k².
 
-        Residuals are velocities. Times Δ_k they are errors of a prediction, in units of the coordinates: so an interval
-        of an hour does not drown one of a day, whose velocities are as much smaller. If all intervals are of one
+        Residuals are velocities. Times Δ_k they are errors of a prediction, in units of the coordinates: an interval of
+        an hour then does not outweigh one of a day, whose velocities are as much smaller. If all intervals are of one
         length, this changes nothing.
         """
         return self.weight * self.gap**2
 
+    @property
+    def place(self) -> Array:
+        """The population that each point belongs to: k for snapshot k, k + ½ for the middle of interval k."""
+        return self.interval + self.anchor
+
 
 def conditions(
-    points: Sequence[Array], couplings: Sequence[Coupling | OperatorCoupling], gaps: Array, scheme: str
+    points: Sequence[Array], couplings: Sequence[Coupling | OperatorCoupling], timeline: Timeline, scheme: Scheme
 ) -> Conditions:
-    """The conditions of all intervals under ``scheme``: at x if explicit, at y if implicit, or at both."""
+    """The conditions of all intervals at every anchor of the scheme."""
     rows = []
-    for k, (coupling, gap) in enumerate(zip(couplings, gaps, strict=True)):
-        x, y = points[k], points[k + 1]
-        if scheme in ("explicit", "both"):
-            rows.append(_rows(k, 0.0, gap, x, (coupling.partners(y) - x) / gap, coupling.source_weight))
-        if scheme in ("implicit", "both"):
-            back = coupling.transposed
-            rows.append(_rows(k, 1.0, gap, y, (y - back.partners(x)) / gap, back.source_weight))
+    for k, (coupling, gap) in enumerate(zip(couplings, timeline.gaps, strict=True)):
+        for anchor in scheme.anchors:
+            z, displacement, weight = anchored(points[k], points[k + 1], coupling, anchor)
+            kept = weight > 0  # cells without weight have no condition
+            n = np.count_nonzero(kept)
+            rows.append(
+                (z[kept], displacement[kept] / gap, weight[kept], np.full(n, k), np.full(n, anchor), np.full(n, gap))
+            )
     return Conditions(*(np.concatenate(column) for column in zip(*rows, strict=True)))
 
 
-def _rows(interval: int, end: float, gap: float, z: Array, velocity: Array, weight: Array) -> Conditions:
-    there = weight > 0  # nothing is asked of cells that weigh nothing
-    n = np.count_nonzero(there)
-    return Conditions(z[there], velocity[there], weight[there], np.full(n, interval), np.full(n, end), np.full(n, gap))
+def anchored(x: Array, y: Array, coupling: Coupling | OperatorCoupling, anchor: float) -> tuple[Array, Array, Array]:
+    """The points z = (1 − p) x + p y at the anchor p, their mean displacements y − x, and their weights."""
+    if anchor == 0:
+        return x, coupling.partners(y) - x, coupling.source_weight
+    if anchor == 1:
+        return y, y - coupling.transposed.partners(x), coupling.transposed.source_weight
+    # Between the ends every pair has a point of its own. Each cell with the mean of its partners stands for its pairs,
+    # from either side, so that there are n + m points however many pairs a plan has.
+    back = coupling.transposed
+    source, target = np.concatenate([x, back.partners(x)]), np.concatenate([coupling.partners(y), y])
+    weight = np.concatenate([coupling.source_weight, back.source_weight]) / 2
+    return (1 - anchor) * source + anchor * target, target - source, weight

@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterable, Mapping
-from numbers import Integral, Real
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from anndata import AnnData
 
+from ..core.checks import check_bool, check_fraction, check_integer, check_list, check_option, check_positive
 
-def check_option(name: str, value: Any, options: Iterable[Any]) -> None:
-    """Raise unless ``value`` is one of ``options``; the message lists them."""
-    options = tuple(options)
-    if not isinstance(value, Hashable) or value not in options:
-        raise ValueError(f"{name}={value!r} is not an option; choose one of {', '.join(map(repr, options))}.")
-
-
-def check_integer(name: str, value: Any, minimum: int = 1) -> int:
-    """``value`` as an int of at least ``minimum``."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number of at least {minimum}, not {value!r}.")
-    if value < minimum:
-        raise ValueError(f"{name}={value} is too small; it must be at least {minimum}.")
-    return int(value)
-
-
-def check_positive(name: str, value: Any) -> float:
-    """``value`` as a finite float above zero."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number above zero, not {value!r}.")
-    number = float(value)
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"{name}={value} must be finite and above zero.")
-    return number
-
-
-def check_fraction(name: str, value: Any) -> float:
-    """``value`` as a float from zero to below one."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number from 0 to below 1, not {value!r}.")
-    if not 0 <= float(value) < 1:
-        raise ValueError(f"{name}={value} must be from 0 to below 1.")
-    return float(value)
+__all__ = [
+    "check_adata",
+    "check_bool",
+    "check_fraction",
+    "check_integer",
+    "check_list",
+    "check_name",
+    "check_new_key",
+    "check_option",
+    "check_positive",
+]
 
 
 def check_name(name: str, value: Any) -> None:
@@ -58,20 +34,6 @@ def check_new_key(key: Any) -> None:
         raise ValueError(f"key_added={key!r} must be a name without '/', which h5ad and zarr files reserve.")
 
 
-def check_bool(name: str, value: Any) -> bool:
-    """``value``, if it is True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, not {value!r}.")
-    return bool(value)
-
-
-def check_list(name: str, value: Any) -> tuple[Any, ...]:
-    """``value`` as a tuple, if it is a list of things."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a list, not {value!r}.")
-    return tuple(value)
-
-
 def check_adata(adata: Any) -> None:
     """Raise unless ``adata`` is one."""
     if isinstance(getattr(adata, "mod", None), Mapping):  # MuData
@@ -79,3 +41,10 @@ def check_adata(adata: Any) -> None:
         raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}; pass one of its modalities: {parts}.")
     if not isinstance(adata, AnnData):
         raise TypeError(f"adata must be an AnnData, not {type(adata).__name__}.")
+
+
+def check_writable(adata: Any, copy: bool) -> None:
+    """Raise unless results can be written into ``adata``, or into a copy of it."""
+    check_adata(adata)
+    if adata.isbacked and adata.is_view and not copy:
+        raise ValueError("adata is a view of a backed AnnData and cannot be written to; call .to_memory() on it first.")

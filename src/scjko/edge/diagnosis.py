@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.fitting.fit import Fit
 from ..core.judging.diagnostics import REMEDY, UNDETERMINED, identifiability
+from ..core.timeline import time_text
 from .logging import logger
 
 
@@ -18,36 +19,29 @@ def diagnose(fitted: Fit) -> dict[str, Any]:
         found["ridge"] = fitted.solution.ridge
         found["condition_number"] = fitted.solution.condition_number
         found["degrees_of_freedom"] = fitted.solution.degrees_of_freedom
-    determined = identifiability(fitted)
-    if determined.shares:
-        found["identifiability"] = determined.shares
-    if fitted.explained.min() < -1:
-        logger.warning(
-            "In %d of %d intervals the energy is further from the motion than standing still; look for cells far from "
-            "all others in the representation.",
-            np.sum(fitted.explained < -1),
-            len(fitted.explained),
-        )
+    shares = identifiability(fitted)
+    if shares:
+        found["identifiability"] = shares
+    _warn_of_misfit(fitted)
     if fitted.still:
         logger.warning(
             "No cell moves: the snapshots are all alike in this representation. There is nothing to explain, and the "
             "energy is flat."
         )
-    for term, share in determined.shares.items():
+    for term, share in shares.items():
         if share < UNDETERMINED:
-            static = "" if fitted.energy.mixing == "constant" else "time_varying=False, and "
+            static = "" if fitted.energy.potential_term.variation.static else "time_varying=False, and "
             remedy = f"What would: {static}{REMEDY[term]}."
             logger.warning(
-                "These snapshots do not tell the %s term and the potential apart: %.1f %% of its force is one that no "
-                "potential has. Predictions hold, but read neither of the two by itself. %s",
+                "These snapshots do not distinguish the %s term from the potential: a potential reproduces all but "
+                "%.1f %% of its force. Predictions hold, but do not interpret either of the two by itself. %s",
                 term,
                 100 * share,
                 remedy,
             )
-    if "internal" in fitted.energy.terms:
-        beta, error = fitted.energy.beta, determined.beta_error
-        found["beta"], found["beta_error"] = beta, error
-        if beta < 2 * error and determined.shares["internal"] >= UNDETERMINED:
+    if fitted.noise is not None:
+        beta, error = found["beta"], found["beta_error"] = fitted.noise.beta, fitted.noise.error
+        if beta < 2 * error and shares["internal"] >= UNDETERMINED:
             logger.warning(
                 "Beta is %.3g with a standard error of %.3g: these snapshots hardly determine it. More cells, or "
                 "snapshots between which their spread changes more, would.",
@@ -55,3 +49,22 @@ def diagnose(fitted: Fit) -> dict[str, Any]:
                 error,
             )
     return found
+
+
+def _warn_of_misfit(fitted: Fit) -> None:
+    """Warn of intervals in which the energy is further from the motion than standing still."""
+    misfit = np.flatnonzero(fitted.explained < 0)
+    if not len(misfit):
+        return
+    times = fitted.energy.times
+    named = ", ".join(f"{time_text(times[k])} to {time_text(times[k + 1])}" for k in misfit[:5])
+    static = fitted.energy.potential_term.variation.static
+    logger.warning(
+        "In %d of %d intervals (%s) the energy is further from the motion than standing still. %s",
+        len(misfit),
+        len(fitted.explained),
+        named + (", ..." if len(misfit) > 5 else ""),
+        "One potential does not serve all times: fit with time_varying=True."
+        if static
+        else "Look for cells far from all others in the representation.",
+    )

@@ -12,11 +12,13 @@ import pandas as pd
 from anndata import AnnData
 from numpy.typing import NDArray
 
-from ..core.energy.energies import Energy
-from ..core.transport.couplings import Coupling, couple, solver
+from ..core.energy.energy import Energy
+from ..core.transport import SOLVERS, Coupling, couple
 from .keys import Keys
+from .options import READY_MADE, FitOptions
+from .serialized import energy_from_uns
 from .snapshots import Snapshots, cell_times, cell_weights, collect, obs_column, representation
-from .storage import energy_from_uns, fitted, time_values_from_uns, whitening_from_uns
+from .storage import fitted, time_values_from_uns, whitening_from_uns
 from .times import read_time
 
 
@@ -38,6 +40,11 @@ class FittedCells:
         """The parameters of the fit."""
         return self.stored["params"]
 
+    @cached_property
+    def options(self) -> FitOptions:
+        """The options of the fit."""
+        return FitOptions.read(self.params)
+
     @property
     def time_key(self) -> str:
         """The name of the time column."""
@@ -58,11 +65,11 @@ class FittedCells:
     @cached_property
     def couplings(self) -> list[Coupling]:
         """The couplings of consecutive snapshots, solved anew by the solvers and seed of the fit, which keeps none."""
-        params, names = self.params, [str(name) for name in self.stored["couplings"]["solver"]]
-        if "ready-made" in names:
+        names = [str(name) for name in self.stored["couplings"]["solver"]]
+        if READY_MADE in names:
             raise ValueError(
                 "This fit was given ready-made couplings, which it does not keep; use those, and pass them as "
-                "couplings=... where that is asked for."
+                "couplings=... where they are needed."
             )
         told = self.stored["couplings"]
         sizes = np.append(told["n_source"], told["n_target"][-1])
@@ -71,13 +78,10 @@ class FittedCells:
                 f"The fit was one of {', '.join(map(str, sizes))} cells at its time points, and here are "
                 f"{', '.join(map(str, self.snapshots.sizes))}; its couplings are those of the cells that were fitted."
             )
-        settings: dict[str, Any] = {
-            "size": int(params["coupling_batch"]),
-            "epsilon": float(params["epsilon"]),
-            "random_state": int(params["random_state"]),
-        }
-        solvers = [solver(name, **settings) for name in names]
-        return couple(self.snapshots.points, self.snapshots.weights, solvers)
+        named = self.options.solver
+        solvers = [named if name == named.name else SOLVERS[name]() for name in names]
+        seed = self.options.random_state
+        return couple(self.snapshots.points, self.snapshots.weights, solvers, random_state=seed)
 
     def asked_times(self, asked: Any) -> list[float]:
         """The times that argument ``times`` asks for: one, or several in whatever holds them."""

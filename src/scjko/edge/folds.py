@@ -1,27 +1,22 @@
-"""Validation: which cells are held out, and how far predictions of them are off."""
+"""Folds of a validation: which cells are held out, how far predictions of them are off, and how that is judged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.energy.energies import Energy
-from ..core.judging.baselines import Cloud, midpoint, mixture, transport
-from ..core.judging.metrics import emd
-from ..core.motion.interpolation import best_strength, between, towards_observed
+from ..core.energy.energy import Energy
+from ..core.judging.baselines import Cloud
+from ..core.judging.metrics import Distance, difference_error, distance
+from ..core.judging.verdict import FLOOR, JUDGED, Errors, Verdict, judge
 from ..core.timeline import time_text
-from ..core.transport.couplings import Coupling
+from ..core.transport import Coupling
 from .snapshots import Snapshots
-
-Array = NDArray[np.float64]
-Row = dict[str, Any]
-
-#: Nearest training cells whose displacements are averaged.
-NEIGHBOURS = 5
 
 
 @dataclass(frozen=True)
@@ -34,46 +29,101 @@ class Fold:
     seed: int
 
 
-def leave_out_cells(snapshots: Snapshots, test_size: float, n_splits: int, random_state: int) -> list[Fold]:
-    """Folds that hold out ``test_size`` of the cells of every time point, at random whatever the order of rows."""
-    if test_size >= 1:
-        raise ValueError(f"test_size={test_size:g} must be a fraction below one.")
-    folds = []
-    for split in range(n_splits):
-        rng, train = np.random.default_rng(random_state + split), np.zeros(len(snapshots.rows), dtype=bool)
-        for time, rows in zip(snapshots.times, snapshots.rows_by_time, strict=True):
-            cells = rng.permutation(rows)
-            n_train = round((1 - test_size) * len(cells))
-            if n_train < 2 or n_train == len(cells):
-                raise ValueError(
-                    f"test_size={test_size:g} leaves {n_train} of the {len(cells)} cells at time {time_text(time)} for "
-                    f"training and {len(cells) - n_train} held out; two and one are needed. Change test_size, or drop "
-                    "that time."
-                )
-            train[cells[:n_train]] = True
-        folds.append(Fold(split, train, random_state + split))
-    return folds
+class Row(NamedTuple):
+    """The error of one method at one time of one split."""
+
+    protocol: str
+    split: int
+    time: float
+    method: str
+    emd: float
+    n_source: int
+    n_target: int
+    noise: float
+    """Standard error of the difference from the energy's error, due to the sample of cells."""
+    untrusted: int
+    """Cells of the energy's prediction that were not solved or left the range of the data."""
 
 
-def leave_out_times(times: Array, time_key: str, random_state: int) -> list[Fold]:
-    """Folds that hold out every time point but the first and the last, in turn."""
-    there = np.unique(times)
-    if len(there) < 3:
-        raise ValueError(
-            f"protocol='times' leaves out a time point between two others, and obs[{time_key!r}] has but {len(there)} "
-            "time points; use protocol='cells'."
+class Predicted(NamedTuple):
+    """Predictions of one population by method, that of the energy first."""
+
+    time: float
+    target: Cloud
+    clouds: dict[str, Cloud]
+    paired: frozenset[str]
+    """Methods that move the same cells as the energy, in the same order."""
+    untrusted: int
+    floor: tuple[Cloud, Cloud]
+    """Two samples of the target's population."""
+
+
+class Trained(NamedTuple):
+    """A fold after its fit: the energy, the cells it has seen, and those it has not."""
+
+    energy: Energy
+    train: Snapshots
+    test: Snapshots
+    couplings: Sequence[Coupling]
+    """Couplings of the training cells, for the baselines."""
+
+
+class Protocol(ABC):
+    """What a validation holds out and predicts."""
+
+    name: ClassVar[str]
+    #: What is predicted, and what one repeat of it is called, in the words of the verdict.
+    what: ClassVar[str]
+    part: ClassVar[str]
+
+    @property
+    def test_share(self) -> float | None:
+        """The fraction of the cells held out in random splits, None if there are none."""
+        return None
+
+    @abstractmethod
+    def folds(self, snapshots: Snapshots, time_key: str, scheme: str, random_state: int) -> list[Fold]:
+        """The fits to make; raises if these data or this scheme do not allow them."""
+
+    @abstractmethod
+    def compared(self, known: NDArray[np.int64], held_out: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """The sizes of the largest populations compared, from the training and held-out cells of each time point."""
+
+    @abstractmethod
+    def predicted(self, fold: Trained) -> Iterator[Predicted]:
+        """Every population that one fold predicts."""
+
+    def pairs(self, snapshots: Snapshots, fold: Fold) -> list[tuple[int, int]]:
+        """The sizes of the populations whose distance a fold takes."""
+        known = np.array([np.count_nonzero(fold.train[rows]) for rows in snapshots.rows_by_time])
+        return self.compared(known, snapshots.sizes - known)
+
+    def rows(self, fold: Trained, split: int) -> list[Row]:
+        """The errors of one fold."""
+        found = []
+        for made in self.predicted(fold):
+            place = self.name, split, float(made.time)
+            ours = _distance(made.clouds[JUDGED], made.target, JUDGED, made.time)
+            for method, cloud in made.clouds.items():
+                error = ours if method == JUDGED else _distance(cloud, made.target, method, made.time)
+                noise = difference_error(ours, error, same_cells=method in made.paired)
+                sizes = len(cloud.weight), len(made.target.weight)
+                found.append(Row(*place, method, error.value, *sizes, noise, made.untrusted * (method == JUDGED)))
+            one, other = made.floor
+            apart = _distance(one, other, FLOOR, made.time).value
+            found.append(Row(*place, FLOOR, apart, len(one.weight), len(other.weight), float("nan"), 0))
+        return found
+
+    def judged(self, rows: Sequence[Row]) -> Verdict:
+        """What the errors of all folds say."""
+        errors = Errors.from_columns(
+            [row.split for row in rows],
+            [row.time for row in rows],
+            [row.method for row in rows],
+            [row.emd for row in rows],
+            [row.noise for row in rows],
         )
-    return [Fold(split, times != time, random_state) for split, time in enumerate(there[1:-1])]
-
-
-def compared(snapshots: Snapshots, fold: Fold, protocol: str) -> list[tuple[int, int]]:
-    """How many cells the populations have whose distance a fold asks for."""
-    known = np.array([np.count_nonzero(fold.train[rows]) for rows in snapshots.rows_by_time])
-    held_out = snapshots.sizes - known
-    if protocol == "cells":
-        return [(int(max(held_out[k], known[k + 1])), int(held_out[k + 1])) for k in range(len(known) - 1)]
-    (k,) = np.flatnonzero(held_out)
-    return [(int(known[k - 1] + known[k + 1]), int(held_out[k]))]
+        return judge(errors, what=self.what, part=self.part, test_share=self.test_share)
 
 
 def clouds(snapshots: Snapshots) -> list[Cloud]:
@@ -81,51 +131,12 @@ def clouds(snapshots: Snapshots) -> list[Cloud]:
     return [Cloud(x, w) for x, w in zip(snapshots.points, snapshots.weights, strict=True)]
 
 
-def cells_rows(energy: Energy, train: Snapshots, test: Snapshots, couplings: list[Coupling]) -> Iterator[Row]:
-    """Held-out cells of each time point, moved to the next, against those held out there."""
-    held_out, known = clouds(test), clouds(train)
-    for k, (t0, t1) in enumerate(zip(train.times[:-1], train.times[1:], strict=True)):
-        x, target, plan = held_out[k], held_out[k + 1], (known[k].points, known[k + 1].points, couplings[k])
-        predictions = {
-            "scjko": x._replace(points=energy.step(x.points, t0, t1)),
-            "persistence": x,
-            "ot_nearest": x._replace(points=transport(x.points, *plan, 1)),
-            "ot_neighbours": x._replace(points=transport(x.points, *plan, NEIGHBOURS)),
-            "floor": known[k + 1],
-        }
-        yield from _rows(predictions, target, t1)
-
-
-def times_rows(energy: Energy, train: Snapshots, test: Snapshots, couplings: list[Coupling]) -> Iterator[Row]:
-    """The time point that was held out, interpolated from its neighbours, against its cells."""
-    (time,), (target,), known = test.times, clouds(test), clouds(train)
-    k = energy.intervals.containing(time)
-    before, after, ends = known[k], known[k + 1], (train.times[k], train.times[k + 1])
-    fraction = (time - ends[0]) / (ends[1] - ends[0])
-    cloud = between(energy, before, after, ends, time).cloud
-    pulled = towards_observed(cloud.points, train.coordinates, best_strength(known, train.times))
-    predictions = {
-        "scjko": cloud._replace(points=pulled),
-        "persistence": before,
-        "ot_midpoint": midpoint(before.points, after.points, couplings[k], fraction),
-        "mixture": mixture(before, after, fraction),
-    }
-    yield from _rows(predictions, target, time)
-    # Every second cell in an order by coordinates would be a sample better than random: halves are drawn.
-    half = np.random.default_rng(0).permutation(len(target.weight)) % 2 == 0
-    yield from _rows({"floor": _part(target, half)}, _part(target, ~half), time)
-
-
-def _part(cloud: Cloud, chosen: NDArray[np.bool_]) -> Cloud:
-    return Cloud(cloud.points[chosen], cloud.weight[chosen] / cloud.weight[chosen].sum())
-
-
-def _rows(predictions: dict[str, Cloud], target: Cloud, time: float) -> Iterator[Row]:
-    for method, cloud in predictions.items():
-        yield {
-            "time": float(time),
-            "method": method,
-            "emd": emd(cloud.points, target.points, cloud.weight, target.weight),
-            "n_source": len(cloud.weight),
-            "n_target": len(target.weight),
-        }
+def _distance(cloud: Cloud, target: Cloud, method: str, time: float) -> Distance:
+    """The distance of a prediction from what was observed."""
+    finite = np.isfinite(cloud.points).all(axis=1)
+    if not finite.all():
+        raise FloatingPointError(
+            f"The prediction of {method} at time {time_text(time)} is not a number for {np.sum(~finite)} of "
+            f"{len(cloud.weight)} cells; check the representation for extreme values."
+        )
+    return distance(cloud.points, target.points, cloud.weight, target.weight)

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from ..core.timeline import time_text
-from ..core.transport.couplings import Coupling, OperatorCoupling
+from ..core.transport import Coupling, OperatorCoupling
 from .snapshots import Snapshots
 from .times import read_time
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 from anndata import AnnData
 from numpy.typing import NDArray
 
+from ..core.energy.specification import Terms
 from ..core.timeline import time_text
 from . import keys as _keys
 from .checks import check_integer, check_name
@@ -79,7 +80,7 @@ def collect(
     )
 
 
-def check_snapshots(snapshots: Snapshots, time_key: str, terms: Sequence[str]) -> None:
+def check_snapshots(snapshots: Snapshots, time_key: str, terms: Terms) -> None:
     """Raise unless there are two snapshots or more, of as many cells or more as these terms of an energy need."""
     if len(snapshots.times) < 2:
         raise ValueError(
@@ -105,7 +106,7 @@ def check_snapshots(snapshots: Snapshots, time_key: str, terms: Sequence[str]) -
             raise ValueError(
                 f"Time point {time_text(time)} of obs[{time_key!r}] has fewer than two cells of any weight."
             )
-        if n_cells < 4 and "internal" in terms:
+        if n_cells < 4 and terms.internal is not None:
             raise ValueError(
                 f"Time point {time_text(time)} of obs[{time_key!r}] has {n_cells} cells of any weight; the density "
                 "that an internal energy needs takes at least four. Drop that time point, or the term 'internal'."

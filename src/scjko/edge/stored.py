@@ -7,17 +7,20 @@ computed from it or allocated by its numbers. Nothing in a fit is code: it is ar
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.condition import SCHEMES
-from ..core.fitting.problem import TERMS
-from ..core.timeline import TIME_LABELS, Intervals, conditioning
-from ..core.transport.couplings import SOLVERS
+from ..core.energy.specification import TERMS
+from ..core.fitting.parametrizations import PARAMETRIZATIONS, TIME_LABELS, Neural
+from ..core.schemes import SCHEMES
+from ..core.timeline import Timeline
+from ..core.transport import SOLVERS
+from .options import READY_MADE, FitOptions
+from .serialized import FORMAT, layout
 
 #: What ``uns[key]`` of a fit always has.
 FIELDS = ("params", "times", "weights", "scaling", "version")
@@ -38,7 +41,7 @@ def check_stored(stored: Any, key: str) -> None:
             "under that name; fit again with another key_added."
         )
     try:
-        _check_version(stored["version"])
+        _check_version(stored["version"], stored.get("format", 1))
         _check_fit(stored)
     except _Unreadable as error:
         raise ValueError(
@@ -47,35 +50,36 @@ def check_stored(stored: Any, key: str) -> None:
         ) from None
 
 
-def mixing(parametrization: str, time_varying: Any) -> str:
-    """How the potential varies in time, as the core calls it."""
-    if isinstance(time_varying, str):
-        return time_varying
-    if not time_varying:
-        return "constant"
-    return "label" if parametrization == "neural" else "interval"
-
-
-def _check_version(written: Any) -> None:
-    """Files of earlier versions open; those of a later major version need not."""
+def _check_version(written: Any, form: Any) -> None:
+    """Files of earlier versions open; those of a later format or major version need not."""
     ours, theirs = (re.match(r"(\d+)\.", str(text)) for text in (version("scjko"), written))
     if theirs is None:
         raise _Unreadable(f"version is {written!r}, no number of a version")
     if ours is not None and int(theirs[1]) > int(ours[1]):
         raise _Unreadable(f"it was written by scjko {written}, and this is {version('scjko')}, which is older")
+    if _numbers(form, "format", (), whole=True) not in (1, FORMAT):
+        raise _Unreadable(
+            f"it has format {form}, written by scjko {written}, and this is {version('scjko')}, which reads formats up "
+            f"to {FORMAT}; update scjko"
+        )
 
 
 def _check_fit(stored: Mapping[str, Any]) -> None:
     times = _numbers(stored["times"], "times", (None,))
     if len(times) < 2 or not (np.diff(times) > 0).all():
         raise _Unreadable("times are not two or more increasing numbers")
-    params = _check_params(_mapping(stored["params"], "params"))
+    params = _check_params(_mapping(stored["params"], "params"), "format" in stored)
     n_dims = int(params["n_pcs"])
     scaling = _mapping(stored["scaling"], "scaling", ("center", "length", "speed", "offsets"))
     _numbers(scaling["center"], "scaling/center", (n_dims,))
-    for name in ("length", "speed"):
-        if not _numbers(scaling[name], f"scaling/{name}", ()) > 0:
+    current = "format" in stored
+    speeds = (len(times) - 1,) if current else ()
+    shapes: dict[str, tuple[int | None, ...]] = {"length": (), "speed": speeds, **({"reach": ()} if current else {})}
+    for name, shape in shapes.items():
+        if not (_numbers(scaling.get(name), f"scaling/{name}", shape) > 0).all():
             raise _Unreadable(f"scaling/{name} is not above zero")
+    if current:
+        _check_forecast(_mapping(stored.get("forecast"), "forecast", ("damping", "ratio", "n_judged")))
     _numbers(scaling["offsets"], "scaling/offsets", (len(times) - 1, 2))
     _check_weights(stored, params, times, n_dims)
     if "whitening" in stored:
@@ -87,37 +91,66 @@ def _check_fit(stored: Mapping[str, Any]) -> None:
     for name in ("n_source", "n_target"):
         _numbers(couplings[name], f"couplings/{name}", (len(times) - 1,), whole=True)
     solvers = np.atleast_1d(couplings["solver"])
-    if solvers.shape != (len(times) - 1,) or not {str(name) for name in solvers} <= {*SOLVERS, "ready-made"}:
+    if solvers.shape != (len(times) - 1,) or not {str(name) for name in solvers} <= {*SOLVERS, READY_MADE} - {"auto"}:
         raise _Unreadable(f"couplings/solver does not name a solver for each of {len(times) - 1} intervals")
     for name, losses in _mapping(stored.get("history", {}), "history").items():
         _numbers(losses, f"history/{name}", None)
 
 
-def _check_params(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    for name, options in (
-        ("parametrization", ("neural", "linear")),
-        ("scheme", SCHEMES),
-        ("time_label", TIME_LABELS),
-        ("time_varying", (True, False, "smooth")),
-    ):
-        value = params.get(name)
-        if not isinstance(value, str | bool | np.bool_) or value not in options:
-            raise _Unreadable(f"params/{name} is {value!r}, none of {', '.join(map(repr, options))}")
-    if params["parametrization"] == "neural" and isinstance(params["time_varying"], str):
+def _check_forecast(forecast: Mapping[str, Any]) -> None:
+    if not 0 <= _numbers(forecast["damping"], "forecast/damping", ()) <= 1:
+        raise _Unreadable("forecast/damping is not between zero and one")
+    if _numbers(forecast["n_judged"], "forecast/n_judged", (), whole=True) > 0:
+        _numbers(forecast["ratio"], "forecast/ratio", ())  # of none judged it is NaN
+
+
+def _check_params(params: Mapping[str, Any], current: bool) -> Mapping[str, Any]:
+    choices: dict[str, Any] = {
+        "parametrization": PARAMETRIZATIONS,
+        "scheme": SCHEMES,
+        "time_varying": (True, False, "smooth"),
+    }
+    if not current:
+        choices["time_label"] = TIME_LABELS
+    for name, options in choices.items():
+        _check_choice(params.get(name), f"params/{name}", options)
+    kind = PARAMETRIZATIONS[params["parametrization"]]
+    if params["time_varying"] not in kind.variations:
         raise _Unreadable("params/time_varying is 'smooth', which a neural potential cannot be")
     for name in ("time_key", "use_rep", "coupling", *(name for name in ("weight_key",) if name in params)):
         if not isinstance(params.get(name), str):
             raise _Unreadable(f"params/{name} is {params.get(name)!r}, no name of a field")
-    for name, least in (("n_pcs", 1), ("random_state", 0), ("coupling_batch", 2)):
+    _check_choice(params["coupling"], "params/coupling", (*SOLVERS, READY_MADE))
+    least = {"n_pcs": 1, "random_state": 0} | ({} if current else {"coupling_batch": 2})
+    for name, lowest in least.items():
         value = _numbers(params.get(name), f"params/{name}", (), whole=True)
-        if value < least:
-            raise _Unreadable(f"params/{name} is {value}, below {least}")
-    if not _numbers(params.get("epsilon"), "params/epsilon", ()) > 0:
+        if value < lowest:
+            raise _Unreadable(f"params/{name} is {value}, below {lowest}")
+    if not current and not _numbers(params.get("epsilon"), "params/epsilon", ()) > 0:
         raise _Unreadable("params/epsilon is not above zero")
     if "time_values" in params:
         told = _mapping(params["time_values"], "params/time_values", ("labels", "times"))
         _numbers(told["times"], "params/time_values/times", (len(np.atleast_1d(told["labels"])),))
+    layers = np.atleast_1d(_numbers(_layers(params), "params/layers", None, whole=True))
+    if layers.ndim > 1 or (layers < 1).any():
+        raise _Unreadable("params/layers are not widths of layers")
+    try:
+        FitOptions.read(params)
+    except (TypeError, ValueError, KeyError) as error:
+        raise _Unreadable(f"params are not those of a fit ({error})") from None
     return params
+
+
+def _check_choice(value: Any, where: str, options: Iterable[Any]) -> None:
+    if not isinstance(value, str | bool | np.bool_) or value not in tuple(options):
+        raise _Unreadable(f"{where} is {value!r}, none of {', '.join(map(repr, options))}")
+
+
+def _layers(params: Mapping[str, Any]) -> Any:
+    """The widths of the layers of a network; of a linear energy there are none."""
+    if params["parametrization"] != Neural.name:
+        return np.zeros(0, np.int64) + 1
+    return _mapping(params.get(Neural.name, params), "params/neural").get("layers")
 
 
 def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: NDArray[Any], n_dims: int) -> None:
@@ -125,10 +158,9 @@ def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: 
     strange = [term for term in weights if term not in TERMS]
     if strange:
         raise _Unreadable(f"weights has {strange[0]!r}, none of {', '.join(map(repr, TERMS))}")
-    kind = mixing(params["parametrization"], params["time_varying"])
-    start = np.zeros(1, np.int64), np.zeros(1)
-    n_labels = conditioning(Intervals(times, params["time_label"]), *start, params["scheme"], kind).shape[1]
-    for term, told in (("potential", n_labels), ("interaction", 1)):
+    form = layout(stored)
+    n_inputs = form.variation.n_inputs(Timeline(times), form.scheme.anchors)
+    for term, told in (("potential", n_inputs), ("interaction", 1)):
         if term in weights:
             model = _mapping(weights[term], f"weights/{term}")
             if params["parametrization"] == "neural":
@@ -142,29 +174,29 @@ def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: 
     for name, term in (("populations", "interaction"), ("mixtures", "internal")):
         if (term in weights) != (name in stored):
             raise _Unreadable(f"it has one of {name} and weights/{term} without the other")
-    for k in map(str, range(len(times))):
+    inner = {k + anchor for k in range(len(times) - 1) for anchor in form.scheme.anchors}
+    places = [f"{place:g}" for place in sorted({*range(len(times)), *inner})]
+    for k in places:
         if "populations" in stored:
-            part = _part(stored, "populations", k, len(times), ("points", "weight"))
+            part = _part(stored, "populations", k, places, ("points", "weight"))
             n = len(_float32(part["points"], f"populations/{k}/points", (None, n_dims)))
             _float32(part["weight"], f"populations/{k}/weight", (n,))
         if "mixtures" in stored:
-            part = _part(stored, "mixtures", k, len(times), ("log_weights", "means", "precisions"))
+            part = _part(stored, "mixtures", k, places, ("log_weights", "means", "precisions"))
             n = len(_numbers(part["log_weights"], f"mixtures/{k}/log_weights", (None,)))
             _numbers(part["means"], f"mixtures/{k}/means", (n, n_dims))
             _numbers(part["precisions"], f"mixtures/{k}/precisions", (n, n_dims, n_dims))
 
 
-def _part(stored: Mapping[str, Any], name: str, k: str, n_parts: int, fields: Sequence[str]) -> Mapping[str, Any]:
-    parts = _mapping(stored[name], name, [str(i) for i in range(n_parts)])
-    if len(parts) > n_parts:
-        raise _Unreadable(f"{name} are of {len(parts)} snapshots, and there are {n_parts}")
+def _part(stored: Mapping[str, Any], name: str, k: str, places: list[str], fields: Sequence[str]) -> Mapping[str, Any]:
+    parts = _mapping(stored[name], name, places)
+    if len(parts) > len(places):
+        raise _Unreadable(f"{name} are of {len(parts)} snapshots, and there are {len(places)}")
     return _mapping(parts[k], f"{name}/{k}", fields, only=True)
 
 
 def _check_network(model: Mapping[str, Any], where: str, n_inputs: int, params: Mapping[str, Any]) -> None:
-    layers = np.atleast_1d(_numbers(params.get("layers"), "params/layers", None, whole=True))
-    if layers.ndim > 1 or (layers < 1).any():
-        raise _Unreadable("params/layers are not widths of layers")
+    layers = np.atleast_1d(_layers(params))
     widths = [n_inputs, *map(int, layers), 1]
     names = [f"Dense_{i}" for i in range(len(widths) - 1)]
     _mapping(model, where, names, only=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from anndata import AnnData
 
-from ..core.transport.couplings import Coupling
+from ..core.transport import Coupling
 from ..edge.fitted import FittedCells, fitted_cells
 from ..edge.keys import Keys
 from ..edge.ready_made import as_matrices, ready_made

@@ -36,7 +36,7 @@ def couplings(adata: AnnData, key: str = "jko", *, as_anndata: bool = False) -> 
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> plan = sj.get.couplings(adata)[0.0, 1.0]
     >>> round(float(plan.sum()), 6)
     1.0

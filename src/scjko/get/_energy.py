@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from anndata import AnnData
 
-from ..core.energy.energies import Energy
-from ..edge.storage import energy_from_uns, fitted
+from ..core.energy.energy import Energy
+from ..edge.serialized import energy_from_uns
+from ..edge.storage import fitted
 
 
 def energy(adata: AnnData, key: str = "jko") -> Energy:
@@ -18,15 +19,15 @@ def energy(adata: AnnData, key: str = "jko") -> Energy:
 
     Returns
     -------
-    An energy to ask for ``.potential(x, t)``, ``.gradient(x, t)`` and ``.hessian(x, t)`` anywhere, to move cells with
-    ``.step(x, t0, t1)`` and to follow them with ``.simulate(x, times)``. Coordinates are in the units of
-    ``obsm["X_jko"]``, times in those of the time column.
+    An energy to evaluate anywhere with ``.potential(x, t)``, ``.gradient(x, t)``, ``.velocity(x, t)`` and
+    ``.hessian(x, t)``, to move cells with ``.step(x, t0, t1)`` and to follow them with ``.simulate(x, times)``.
+    Coordinates are in the units of ``obsm["X_jko"]``, times in those of the time column.
 
     Examples
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> sj.get.energy(adata).gradient(adata.obsm["X_jko"], t=1.0).shape
     (300, 2)
     """

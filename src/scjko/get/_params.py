@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from anndata import AnnData
 
-from ..edge.storage import fitted, time_values_from_uns
+from ..core.transport import SOLVERS, Auto
+from ..edge.options import READY_MADE, FitOptions
+from ..edge.storage import fitted
 
 
 def params(adata: AnnData, key: str = "jko") -> dict[str, Any]:
@@ -26,31 +27,25 @@ def params(adata: AnnData, key: str = "jko") -> dict[str, Any]:
     Arguments of :func:`scjko.tl.fit_energy` by name, what was left to it as it was chosen: the representation, the
     number of components and epochs, whether the potential varies in time, and the solver of the couplings, if one took
     them all. Options that were not given and have no value of their own are left out. A fit that was handed its
-    couplings has ``coupling="ready-made"`` and asks for them again, as ``couplings``.
+    couplings has ``coupling="ready-made"``, to be replaced by those couplings.
 
     Examples
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> params = sj.get.params(adata)
-    >>> params["epochs"], params["coupling"]
-    (20, 'exact')
+    >>> params["parametrization"].epochs, params["coupling"]
+    (20, Exact(memory_limit=None))
     >>> sj.tl.fit_energy(adata, **params, progress=False)
     """
     stored = fitted(adata, key)
-    found = {name: _plain(value) for name, value in stored["params"].items()}
-    if "time_values" in found:
-        found["time_values"] = time_values_from_uns(stored)
+    options = FitOptions.read(stored["params"])
+    found = {**options.arguments(), "key_added": str(stored["params"].get("key_added", key))}
     solvers = {str(name) for name in stored["couplings"]["solver"]}
-    if found["coupling"] == "auto" and len(solvers) == 1:
+    if str(stored["params"]["coupling"]) == READY_MADE:
+        found["coupling"] = READY_MADE
+    elif isinstance(options.solver, Auto) and len(solvers) == 1:
         # What "auto" chose by the memory of one machine it need not choose on another.
-        (found["coupling"],) = solvers
+        found["coupling"] = SOLVERS[solvers.pop()](memory_limit=options.solver.memory_limit)
     return found
-
-
-def _plain(value: Any) -> Any:
-    """Arrays as tuples and numpy's numbers as Python's."""
-    if isinstance(value, np.ndarray):
-        return tuple(value.tolist())
-    return value.item() if isinstance(value, np.generic) else value

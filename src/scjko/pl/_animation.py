@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,22 @@ import numpy as np
 from anndata import AnnData
 from matplotlib import animation as mpl_animation
 from matplotlib.axes import Axes
+from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
 from ..edge.checks import check_integer
 from ..edge.fitted import fitted_cells
 from ._canvas import HEIGHTS, colour_bar, figure_of, single, xy
 from ._frame import frame
+from ._options import check_options
 from ._surface import fill, nice_levels, note, surfaces
+from ._times import keep_drawable, texts, times_with_cells
 
 #: By the ending of the file: the writer that makes it, and what to install where it is not there.
 WRITERS = {".gif": ("pillow", "pip install pillow"), ".mp4": ("ffmpeg", "the program ffmpeg")}
+
+#: Keywords of contourf that no signature names.
+UNNAMED = ("corner_mask", "algorithm")
 
 
 def animation(
@@ -59,7 +66,7 @@ def animation(
     return_fig
         Whether to return the figure, with its first picture drawn.
     kwargs
-        Further options of :meth:`matplotlib.axes.Axes.contourf`.
+        Extra keywords go to :meth:`matplotlib.axes.Axes.contourf`.
 
     Returns
     -------
@@ -69,21 +76,29 @@ def animation(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> figure = sj.pl.animation(adata, n_frames=3, return_fig=True)
     >>> figure.axes[0].get_title()
     'day 0.0'
     """
+    check_options(animation, kwargs, Axes.contourf, ContourSet, also=UNNAMED, but=("color", "levels"))
     seen = fitted_cells(adata, key)
     check_integer("n_frames", n_frames, minimum=2)
     check_integer("fps", fps)
-    writer = None if path is None else _writer(Path(path), fps)
+    writer = None if path is None else _writer(path, fps)
     plane = frame(seen, None, components)
-    times = np.linspace(seen.energy.times[0], seen.energy.times[-1], n_frames)
+    present = times_with_cells(seen)
+    if len(present) < 2:
+        raise ValueError(
+            f"adata has cells of one time point only, {texts(present)}; an animation runs from the first time point "
+            "with cells to the last. Pass cells of two or more, or draw this one with sj.pl.level_curves."
+        )
+    (first, *_, last), fitted = present, list(seen.energy.times)
+    keep_drawable(seen, fitted, [first <= t <= last for t in fitted])
+    times = np.linspace(first, last, n_frames)
     found = surfaces(plane, list(times), others, n_points=60)
     levels = nice_levels(found, 20)
-    first = seen.coordinates[seen.times == times[0]]
-    paths = seen.energy.simulate(first, times)[..., plane.columns]
+    paths = seen.energy.simulate(seen.coordinates[seen.times == first], times)[..., plane.columns]
     axes = single(ax, size=(4.2, 3.4))
     told = note(plane, others)
 
@@ -105,7 +120,10 @@ def animation(
     return figure if return_fig else made
 
 
-def _writer(path: Path, fps: int) -> Any:
+def _writer(path: str | Path, fps: int) -> Any:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the name of a file that ends in {' or '.join(WRITERS)}, not {path!r}.")
+    path = Path(path)
     if path.suffix.lower() not in WRITERS:
         raise ValueError(f"path={str(path)!r} must end in {' or '.join(WRITERS)}.")
     name, remedy = WRITERS[path.suffix.lower()]

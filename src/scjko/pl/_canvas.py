@@ -13,9 +13,9 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 Drawn = Axes | list[Axes] | Figure | None
-"""What a plotting function gives: nothing when shown, the figure when asked for, else its axes, a list if several."""
+"""What a plotting function gives: nothing when shown, the figure if requested, else its axes, a list if several."""
 
-# The palette of Okabe and Ito (2008), which readers of any colour vision tell apart; yellow is left out, which is hard
+# The palette of Okabe and Ito (2008), which readers of any colour vision distinguish; yellow is left out, which is hard
 # to see on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 OBSERVED, PREDICTED, INTERPOLATED, FORECAST = PALETTE[2], PALETTE[1], PALETTE[0], PALETTE[3]
@@ -32,7 +32,9 @@ def panels(
     """As many axes as there are panels: the user's, or those of a new figure, in rows of five at most."""
     if ax is not None:
         given: list[Any] = list(np.ravel(np.asarray(ax, dtype=object))) if isinstance(ax, Iterable) else [ax]
-        if len(given) != n_panels or not all(isinstance(axes, Axes) for axes in given):
+        if not all(isinstance(axes, Axes) for axes in given):
+            raise TypeError(f"ax must be {n_panels} matplotlib Axes, one for each panel, not {ax!r}.")
+        if len(given) != n_panels:
             raise ValueError(f"ax must be {n_panels} matplotlib Axes, one for each panel, not {len(given)}.")
         if projection is not None and any(axes.name != projection for axes in given):
             raise ValueError(f"ax must be made with projection={projection!r}: plt.subplots(subplot_kw=...).")

@@ -13,6 +13,8 @@ from ..edge.checks import check_integer
 from ..edge.fitted import FittedCells, fitted_cells
 from ._canvas import OBSERVED, PREDICTED, Drawn, finish, key_beside, panels, xy
 from ._frame import frame
+from ._options import check_options, merged
+from ._times import texts, times_with_cells
 
 
 def couplings(
@@ -53,7 +55,7 @@ def couplings(
     return_fig
         Whether to return the figure.
     kwargs
-        Further options of :class:`matplotlib.collections.LineCollection`.
+        Extra keywords go to :class:`matplotlib.collections.LineCollection`.
 
     Returns
     -------
@@ -63,13 +65,16 @@ def couplings(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> axes = sj.pl.couplings(adata, times=1, show=False)
     >>> axes.get_title()
     'day 1 to day 2'
     """
+    check_options(couplings, kwargs, LineCollection)
     seen = fitted_cells(adata, key)
     check_integer("n_pairs", n_pairs)
+    check_integer("random_state", random_state, minimum=0)
+    _check_whole(seen)
     plane, points = frame(seen, None, components), seen.snapshots.points
     chosen = _intervals(seen, times)
     solved = seen.couplings
@@ -85,12 +90,22 @@ def couplings(
         look: dict[str, Any] = {"colors": "0.45", "linewidths": 0.5, "alpha": 0.7, "zorder": 2}
         axes.scatter(*xy(before), s=3, color=OBSERVED, linewidths=0, label="from", zorder=1)
         axes.scatter(*xy(after), s=3, color=PREDICTED, linewidths=0, label="to", zorder=1)
-        axes.add_collection(LineCollection(list(lines), **look | kwargs))
+        axes.add_collection(LineCollection(list(lines), **merged(look, kwargs, LineCollection)))
         title = " to ".join(plane.title(t) for t in seen.energy.times[k : k + 2])
         plane.dress(axes, title)
     if ax is None:
         key_beside(drawn[-1])
     return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+
+
+def _check_whole(cells: FittedCells) -> None:
+    """Raise unless there are cells of every time point: couplings are solved anew, from all cells of the fit."""
+    missing = np.setdiff1d(cells.energy.times, times_with_cells(cells))
+    if len(missing):
+        raise ValueError(
+            f"adata has no cells of {texts(missing)}, which were fitted; couplings are those of all fitted cells. Pass "
+            "the whole AnnData, and choose the intervals with times=..."
+        )
 
 
 def _intervals(cells: FittedCells, times: Any) -> list[int]:

@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 from anndata import AnnData
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from ..edge.fitted import fitted_cells
 from ..edge.snapshots import obs_column
 from ._canvas import LINE_STYLES, PALETTE, Drawn, dress, finish, key_beside, single
+from ._options import check_options, merged
 
 MARKERS = "os^DvP*X"
 
@@ -42,7 +44,7 @@ def energy_over_time(
     return_fig
         Whether to return the figure.
     kwargs
-        Further options of :meth:`matplotlib.axes.Axes.plot`.
+        Extra keywords go to :meth:`matplotlib.axes.Axes.plot`.
 
     Returns
     -------
@@ -52,17 +54,18 @@ def energy_over_time(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> len(sj.pl.energy_over_time(adata, groupby="fate", show=False).lines)
     3
     """
+    check_options(energy_over_time, kwargs, Axes.plot, Line2D)
     seen = fitted_cells(adata, key)
     potential = seen.energy.potential(seen.coordinates, seen.times)
     column = pd.Series("all cells", adata.obs_names) if groupby is None else obs_column(adata, "groupby", groupby)
     groups = column.astype("category").cat.remove_unused_categories()
     if len(groups.cat.categories) > 30:
         raise ValueError(
-            f"obs[{groupby!r}] has {len(groups.cat.categories)} groups; more than 30 cannot be told apart."
+            f"obs[{groupby!r}] has {len(groups.cat.categories)} groups; more than 30 cannot be distinguished."
         )
     colours = adata.uns.get(f"{groupby}_colors", PALETTE)
     axes = single(ax, size=(4.2, 2.8) if groupby else (3.5, 2.6))
@@ -77,7 +80,7 @@ def energy_over_time(
         }
         look: dict[str, Any] = {"color": colour, "markersize": 4, "linewidth": 1.3, "label": str(name), **style}
         axes.fill_between(quartiles.index, quartiles[0.25], quartiles[0.75], color=colour, alpha=0.15, linewidth=0)
-        axes.plot(np.asarray(quartiles.index), quartiles[0.5], **look | kwargs)
+        axes.plot(np.asarray(quartiles.index), quartiles[0.5], **merged(look, kwargs, Line2D))
     dress(axes, xlabel=seen.time_key, ylabel="potential")
     if groupby is not None:
         key_beside(axes, title=groupby, title_fontsize=8)

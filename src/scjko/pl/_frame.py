@@ -13,6 +13,7 @@ from ..core.timeline import time_text
 from ..edge.fitted import FittedCells
 from ..edge.snapshots import embedding
 from ._canvas import dress
+from ._times import times_with_cells
 
 Array = NDArray[np.float64]
 
@@ -28,7 +29,7 @@ class Frame:
     """Of each cell (n, 2)."""
     labels: tuple[str, str]
     fitted: bool
-    """Whether the plane is one of the fitted coordinates, where the energy can be asked at any point."""
+    """Whether the plane is one of the fitted coordinates, where the energy has a value at any point."""
 
     @property
     def limits(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -40,9 +41,9 @@ class Frame:
 
     def around(self, time: float) -> NDArray[np.int64]:
         """Rows of the cells that a picture of this time is about: measured then, or just before and just after."""
-        there = self.cells.energy.times
-        k = self.cells.energy.intervals.containing(time)
-        near = [time] if time in there else [there[k], there[k + 1]]
+        present = times_with_cells(self.cells)
+        before, after = present[present <= time][-1:], present[present >= time][:1]
+        near = [time] if time in present else [*before, *after]
         return np.flatnonzero(np.isin(self.cells.times, near))
 
     def dress(self, axes: Axes, title: str) -> None:
@@ -72,20 +73,6 @@ def frame(cells: FittedCells, basis: str | None, components: Any) -> Frame:
     short = short.upper() if short in ("umap", "phate", "tsne") else short
     first, second = (f"{short}{column + 1}" for column in columns)
     return Frame(cells, columns, values[:, columns].astype(np.float64), (first, second), fitted)
-
-
-def asked_times(cells: FittedCells, times: Any) -> list[float]:
-    """The times of a plot: those asked for, if the fit covers them, by default those of the snapshots."""
-    if times is None:
-        return [float(t) for t in cells.energy.times]
-    wanted = cells.asked_times(times)
-    first, last = cells.energy.times[[0, -1]]
-    outside = [time_text(t) for t in wanted if not first <= t <= last]
-    if outside:
-        raise ValueError(
-            f"times has {', '.join(outside)}; the fit covers times from {time_text(first)} to {time_text(last)}."
-        )
-    return wanted
 
 
 def _columns(components: Any, n_dims: int, name: str, fitted: bool) -> tuple[int, int]:

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 from anndata import AnnData
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from ..edge.storage import fitted
 from ._canvas import PALETTE, Drawn, dress, finish, key_beside, single
+from ._options import check_options, merged
 
 
 def history(
@@ -21,7 +23,7 @@ def history(
     return_fig: bool = False,
     **kwargs: Any,
 ) -> Drawn:
-    """The loss over training, as a fraction of that of an energy that moves nothing.
+    """The loss over training, relative to a zero energy.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ def history(
     return_fig
         Whether to return the figure.
     kwargs
-        Further options of :meth:`matplotlib.axes.Axes.plot`.
+        Extra keywords go to :meth:`matplotlib.axes.Axes.plot`.
 
     Returns
     -------
@@ -47,10 +49,11 @@ def history(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> len(sj.pl.history(adata, show=False).lines[0].get_xdata())
     20
     """
+    check_options(history, kwargs, Axes.plot, Line2D)
     stored = fitted(adata, key)
     losses = {name: np.atleast_1d(values) for name, values in stored.get("history", {}).items()}
     if not losses or stored["params"]["parametrization"] == "linear":
@@ -61,7 +64,7 @@ def history(
     axes = single(ax, size=(3.5, 2.6))
     for (name, values), colour in zip(losses.items(), PALETTE, strict=False):
         look: dict[str, Any] = {"color": colour, "linewidth": 1.2, "label": name.replace("_", " ")}
-        axes.plot(np.arange(1, len(values) + 1), values, **look | kwargs)
+        axes.plot(np.arange(1, len(values) + 1), values, **merged(look, kwargs, Line2D))
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:g}")

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 from anndata import AnnData
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from ..edge.fitted import fitted_cells
 from ._canvas import PALETTE, Drawn, dress, finish, panels
+from ._options import check_options, merged
 
 #: Directions in which the kernel is looked at.
 N_DIRECTIONS = 64
@@ -42,7 +44,7 @@ def interaction(
     return_fig
         Whether to return the figure.
     kwargs
-        Further options of :meth:`matplotlib.axes.Axes.plot`.
+        Extra keywords go to :meth:`matplotlib.axes.Axes.plot`.
 
     Returns
     -------
@@ -52,11 +54,12 @@ def interaction(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> options = {"parametrization": "linear", "degree": 3, "n_centers": 0, "progress": False}
+    >>> options = {"parametrization": sj.Linear(degree=3, n_centers=0), "progress": False}
     >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", terms=("potential", "interaction"), **options)
     >>> [axes.get_ylabel() for axes in sj.pl.interaction(adata, show=False)]
     ['kernel U', 'force']
     """
+    check_options(interaction, kwargs, Axes.plot, Line2D)
     seen = fitted_cells(adata, key)
     energy = seen.energy
     if "interaction" not in energy.terms:
@@ -82,7 +85,7 @@ def interaction(
         axes.axvline(np.median(distances), color="0.8", linewidth=0.8, zorder=0)
         axes.fill_between(reach, low, high, color=colour, alpha=0.2, linewidth=0)
         look: dict[str, Any] = {"color": colour, "linewidth": 1.4}
-        axes.plot(reach, values.mean(axis=1), **look | kwargs)
+        axes.plot(reach, values.mean(axis=1), **merged(look, kwargs, Line2D))
         dress(axes, xlabel="distance of two cells", ylabel=name)
     drawn[1].text(0.97, 0.96, "apart", transform=drawn[1].transAxes, ha="right", va="top", fontsize=7, color="0.4")
     drawn[1].text(

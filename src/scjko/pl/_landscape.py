@@ -7,13 +7,20 @@ import numpy as np
 from anndata import AnnData
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
+from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from scipy.interpolate import RegularGridInterpolator
 
 from ..edge.fitted import fitted_cells
 from ._canvas import HEIGHTS, Drawn, finish, single, xy
-from ._frame import asked_times, frame
+from ._frame import frame
+from ._options import check_options, merged
 from ._surface import Surface, note, surfaces, whole_course
+from ._times import drawn_time
+
+#: Keywords of plot_surface that its signature does not name.
+STRIDES = ("rstride", "cstride", "rcount", "ccount")
 
 
 def landscape(
@@ -55,7 +62,7 @@ def landscape(
     return_fig
         Whether to return the figure.
     kwargs
-        Further options of :meth:`mpl_toolkits.mplot3d.axes3d.Axes3D.plot_surface`.
+        Extra keywords go to :meth:`mpl_toolkits.mplot3d.axes3d.Axes3D.plot_surface`.
 
     Returns
     -------
@@ -65,33 +72,35 @@ def landscape(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> sj.pl.landscape(adata, time=1, show=False).get_title()
     'day 1'
     """
+    check_options(landscape, kwargs, Axes3D.plot_surface, Poly3DCollection, also=STRIDES)
     seen = fitted_cells(adata, key)
     plane = frame(seen, basis, components)
     if time is None:
         surface, rows = whole_course(plane), np.arange(adata.n_obs)
         titles = ["every cell at its own time"]
     else:
-        (at,) = asked_times(seen, [time])
+        at = drawn_time(seen, "time", time)
         (surface,), rows = surfaces(plane, [at], others), plane.around(at)
         titles = [plane.title(at), note(plane, others)]
     axes: Any = single(ax, size=(4.2, 3.6), projection="3d")
     heights = surface.believed
     grid = np.meshgrid(surface.x, surface.y)
     # Every point of the grid and no edges: matplotlib would leave points out, and draw a net over the rest.
+    shown = Normalize(np.nanmin(heights), np.nanmax(heights))
     look: dict[str, Any] = {
         "cmap": HEIGHTS,
+        "norm": shown,
         "rstride": 1,
         "cstride": 1,
         "linewidth": 0,
         "antialiased": False,
         "alpha": 0.85,
     }
-    shown = Normalize(np.nanmin(heights), np.nanmax(heights))
-    axes.plot_surface(*grid, heights, norm=shown, **look | kwargs)
+    axes.plot_surface(*grid, heights, **merged(look, kwargs, Poly3DCollection))
     _floor(axes, surface, shown)
     _cells(axes, plane.positions[rows], surface)
     axes.set_title("\n".join(filter(None, titles)), fontsize=9)

@@ -5,20 +5,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scanpy as sc
 from anndata import AnnData
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
 from ..edge.checks import check_integer
 from ..edge.fitted import fitted_cells
 from ._canvas import (
     LINE_STYLES,
-    PALETTE,
     Drawn,
     colour_bar,
     figure_of,
@@ -28,8 +24,14 @@ from ._canvas import (
     single,
     time_colours,
 )
-from ._frame import Frame, asked_times, frame
+from ._cells import check_color, draw_cells, range_key, shared_range
+from ._frame import Frame, frame
+from ._options import check_options
 from ._surface import Surface, fill, nice_levels, note, surfaces
+from ._times import drawn_times
+
+#: Keywords of scatter that scanpy gives it already.
+SET_BY_SCANPY = ("c", "rasterized", "edgecolors")
 
 
 def level_curves(
@@ -57,7 +59,7 @@ def level_curves(
     adata
         Annotated data with a fit by :func:`scjko.tl.fit_energy`.
     times
-        The times to draw, measured or between; those of the snapshots by default.
+        The times to draw, measured or between; by default those of the snapshots that have cells in ``adata``.
     components
         The two components to draw, counted from one.
     basis
@@ -78,7 +80,7 @@ def level_curves(
     cells
         Whether to draw the cells.
     fade
-        Whether to veil the map where there are no cells: a potential there is an extrapolation.
+        Whether to fade the map where there are no cells: a potential there is an extrapolation.
     key
         The ``key_added`` of the fit.
     ax
@@ -88,7 +90,7 @@ def level_curves(
     return_fig
         Whether to return the figure.
     kwargs
-        Further options of :func:`scanpy.pl.embedding`, which draws the cells.
+        Extra keywords go to :func:`scanpy.pl.embedding`, which draws the cells.
 
     Returns
     -------
@@ -98,13 +100,16 @@ def level_curves(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> panels = sj.pl.level_curves(adata, times=[0, 3.5, 7], show=False)
     >>> [axes.get_title() for axes in panels]
     ['day 0', 'day 3.5', 'day 7']
     """
-    seen = fitted_cells(adata, key)
-    wanted, plane = asked_times(seen, times), frame(seen, basis, components)
+    check_options(level_curves, kwargs, sc.pl.embedding, Axes.scatter, PathCollection, but=SET_BY_SCANPY)
+    seen, color = fitted_cells(adata, key), check_color(adata, color)
+    if "color_map" in kwargs:  # scanpy's other name for it
+        kwargs["cmap"] = kwargs.pop("color_map")
+    wanted, plane = drawn_times(seen, times), frame(seen, basis, components)
     found = surfaces(plane, wanted, others)
     n_levels = check_integer("n_levels", n_levels if n_levels is not None else 3 if superimpose else 24)
     told = note(plane, others)
@@ -117,7 +122,7 @@ def level_curves(
         return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
     levels = nice_levels(found, n_levels)
     drawn = panels(ax, len(wanted))
-    shared = _shared_range(adata, color)
+    shared = shared_range(adata, color)
     for axes, time, surface in zip(drawn, wanted, found, strict=True):
         # Colours of cells are lost on a coloured map.
         filled = fill(axes, surface, levels, fade, **{} if color is None else {"cmap": "Greys", "alpha": 0.55})
@@ -130,7 +135,7 @@ def level_curves(
     if ax is None:
         height_key(drawn, filled, told)
         if cells and shared:
-            _colour_key(drawn, str(color), shared | kwargs)
+            range_key(drawn, str(color), shared | kwargs)
     return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
 
 
@@ -158,47 +163,3 @@ def height_key(drawn: list[Axes], filled: Any, told: str) -> None:
     if told:
         figure_of(drawn[0]).suptitle(told, fontsize=8)
     colour_bar(filled, drawn, "potential", shrink=0.85, pad=0.01)
-
-
-def _shared_range(adata: AnnData, color: str | None) -> dict[str, Any]:
-    """The range of the numbers that cells are coloured by, one for all panels; nothing for groups."""
-    values = None if color is None else sc.get.obs_df(adata, [color])[color]
-    if values is None or not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
-        return {}
-    return {"vmin": float(values.min()), "vmax": float(values.max()), "cmap": "magma"}
-
-
-def _colour_key(drawn: list[Axes], color: str, shared: dict[str, Any]) -> None:
-    """A colour bar for the cells, beneath the panels."""
-    mapped = ScalarMappable(Normalize(shared["vmin"], shared["vmax"]), shared["cmap"])
-    colour_bar(mapped, drawn, color, location="bottom", shrink=0.5, aspect=35, pad=0.02)
-
-
-def draw_cells(
-    axes: Axes, plane: Frame, rows: NDArray[np.int64], color: str | None, options: dict[str, Any], legend: bool = False
-) -> None:
-    """Cells of these rows in the plane, by scanpy, coloured by a column of ``obs`` or a gene."""
-    adata = plane.cells.adata
-    # A small AnnData of its own: scanpy writes colours into what it draws.
-    obs = sc.get.obs_df(adata, [color] if color else []).iloc[rows]
-    cells = AnnData(obs=obs, obsm={"X_plane": plane.positions[rows]})
-    if color is not None and f"{color}_colors" in adata.uns and hasattr(obs[color], "cat"):
-        cells.uns[f"{color}_colors"] = adata.uns[f"{color}_colors"]
-    size = float(np.clip(12000 / max(len(rows), 1), 1.5, 14))
-    shown: dict[str, Any] = {
-        "na_color": "black",
-        "alpha": 0.55,
-        "size": size,
-        "title": "",
-        "legend_fontsize": 7.5,
-        "cmap": "magma",
-    }
-    if color is not None and f"{color}_colors" not in adata.uns:
-        shown["palette"] = list(PALETTE) if obs[color].nunique() <= len(PALETTE) else None
-    if not legend:
-        shown |= {"legend_loc": None, "colorbar_loc": None}
-    sc.pl.embedding(cells, "X_plane", color=color, ax=axes, show=False, **shown | options)
-    beside = figure_of(axes).axes[-1]
-    if legend and color is not None and beside.get_label() == "<colorbar>":
-        beside.set_ylabel(color, fontsize=8)
-        beside.tick_params(labelsize=7)

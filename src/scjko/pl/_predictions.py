@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from anndata import AnnData
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from numpy.typing import NDArray
 
 from ..edge.checks import check_option
@@ -25,6 +26,8 @@ from ._canvas import (
     xy,
 )
 from ._frame import Frame, frame
+from ._options import check_options, merged
+from ._times import keep_drawable, times_with_cells
 
 KINDS = ("both", "observed", "predicted")
 
@@ -52,7 +55,7 @@ def predictions(
     adata
         Annotated data with a fit by :func:`scjko.tl.fit_energy`.
     times
-        The times to draw; those of the snapshots by default.
+        The times to draw; by default those of the snapshots for which ``adata`` has cells to draw.
     components
         The two fitted components to draw, counted from one.
     kind
@@ -68,7 +71,7 @@ def predictions(
     return_fig
         Whether to return the figure.
     kwargs
-        Further options of :meth:`matplotlib.axes.Axes.scatter`.
+        Extra keywords go to :meth:`matplotlib.axes.Axes.scatter`.
 
     Returns
     -------
@@ -78,17 +81,21 @@ def predictions(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> panels = sj.pl.predictions(adata, times=[2, 3, 4], show=False)
     >>> [axes.get_title() for axes in panels]
     ['day 2', 'day 3\ninterpolated', 'day 4']
     """
+    check_options(predictions, kwargs, Axes.scatter, PathCollection, but=("cmap", "norm", "vmin", "vmax"))
     seen = fitted_cells(adata, key)
     check_option("kind", kind, KINDS)
+    times_with_cells(seen)  # some, or an error
     wanted = seen.asked_times(seen.energy.times if times is None else times)
     plane = frame(seen, None, components)
     made = _between(seen, [time for time in wanted if time not in seen.energy.times], plane.columns)
-    clouds = [made[time] if time in made else _measured(seen, time, kind, plane.columns) for time in wanted]
+    found = {time: made[time] if time in made else _measured(seen, time, kind, plane.columns) for time in wanted}
+    wanted = keep_drawable(seen, wanted, [found[t] for t in wanted], argument=None if times is None else "times")
+    clouds = [found[time] for time in wanted]
     drawn = [single(ax, size=(4.4, 3.2))] if superimpose else panels(ax, len(wanted))
     at = drawn * len(wanted) if superimpose else drawn
     colours = time_colours(len(wanted)) if superimpose else [None] * len(wanted)
@@ -124,14 +131,15 @@ def _between(cells: FittedCells, times: list[float], columns: tuple[int, int]) -
 
 
 def _measured(cells: FittedCells, time: float, kind: str, columns: tuple[int, int]) -> Clouds:
-    """Cells at a time that was measured, and those of the time before moved there."""
-    there = cells.energy.times
+    """Cells at a time that was measured, and those of the time before moved there; nothing where there are none."""
+    earlier = cells.energy.times[cells.energy.times < time]
     found = {"observed": cells.coordinates[cells.times == time][:, columns]}
-    if time > there[0]:
-        before = there[there < time][-1]
-        moved = cells.energy.step(cells.coordinates[cells.times == before], before, time)
+    if np.isin(earlier[-1:], cells.times).any():
+        moved = cells.energy.step(cells.coordinates[cells.times == earlier[-1]], earlier[-1], time)
         found["predicted"] = moved[:, columns]
-    return found if kind == "both" else {kind: found[kind]} if kind in found else found
+    # At the first time nothing can be predicted: the cells that were observed stand in.
+    kinds = KINDS if kind == "both" or not len(earlier) else (kind,)
+    return {name: points for name, points in found.items() if name in kinds and len(points)}
 
 
 def _dots(
@@ -148,7 +156,7 @@ def _dots(
         "label": name if when is None else f"{when}, {name}",
         "rasterized": len(points) > 2000,
     }
-    axes.scatter(*xy(points), **look | options)
+    axes.scatter(*xy(points), **merged(look, options, PathCollection))
 
 
 def _title(plane: Frame, time: float, cloud: dict[str, Any]) -> str:

@@ -121,13 +121,13 @@ def nice_levels(found: list[Surface], n_levels: int) -> Array:
 
 
 def fill(axes: Axes, surface: Surface, levels: Array, fade: bool, **options: Any) -> Any:
-    """Filled and line contours; a veil over what is far from all cells, because a potential there means nothing."""
-    options = {"cmap": HEIGHTS, "extend": "both", **options}
-    filled = axes.contourf(surface.x, surface.y, surface.heights, levels=levels, zorder=0, **options)
+    """Filled and line contours; faded far from all cells, because a potential there means nothing."""
+    options = {"cmap": HEIGHTS, "extend": "both", "zorder": 0, **options}
+    filled = axes.contourf(surface.x, surface.y, surface.heights, levels=levels, **options)
     axes.contour(surface.x, surface.y, surface.heights, levels=levels, zorder=0.1, **LINES)
     if fade:
-        veil = np.ones((*surface.fading.shape, 4))
-        veil[..., 3] = 0.9 * surface.fading
+        mask = np.ones((*surface.fading.shape, 4))
+        mask[..., 3] = 0.9 * surface.fading
         extent = (surface.x[0], surface.x[-1], surface.y[0], surface.y[-1])
-        axes.imshow(veil, extent=extent, origin="lower", aspect="auto", interpolation="bilinear", zorder=0.2)
+        axes.imshow(mask, extent=extent, origin="lower", aspect="auto", interpolation="bilinear", zorder=0.2)
     return filled

@@ -10,10 +10,12 @@ from matplotlib.collections import LineCollection
 
 from ..core.timeline import time_text
 from ..edge.checks import check_integer
-from ..edge.fitted import fitted_cells
+from ..edge.fitted import FittedCells, fitted_cells
 from ._canvas import Drawn, colour_bar, finish, single, xy
-from ._frame import asked_times, frame
+from ._frame import frame
+from ._options import check_options, listed, merged
 from ._surface import fill, nice_levels, whole_course
+from ._times import check_fitted_range, texts, times_with_cells
 
 
 def trajectories(
@@ -30,7 +32,7 @@ def trajectories(
     return_fig: bool = False,
     **kwargs: Any,
 ) -> Drawn:
-    """Simulated ways of cells through time, over the landscape of the whole course.
+    """Simulated trajectories of cells, over the landscape of the whole course.
 
     The landscape is the potential of every observed cell at its own time, interpolated between cells. Cells move along
     straight lines from one time point to the next.
@@ -44,7 +46,7 @@ def trajectories(
     components
         The two fitted components to draw, counted from one.
     start
-        The time point whose cells are followed; the first by default.
+        The time point whose cells are followed; by default the first that has cells in ``adata``.
     stop
         The time until which they are followed; that of the last snapshot by default.
     key
@@ -58,7 +60,7 @@ def trajectories(
     return_fig
         Whether to return the figure.
     kwargs
-        Further options of :class:`matplotlib.collections.LineCollection`.
+        Extra keywords go to :class:`matplotlib.collections.LineCollection`.
 
     Returns
     -------
@@ -68,18 +70,15 @@ def trajectories(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> sj.pl.trajectories(adata, n_cells=10, show=False).get_title()
     'day 0 to day 7'
     """
+    check_options(trajectories, kwargs, LineCollection)
     seen = fitted_cells(adata, key)
     check_integer("n_cells", n_cells)
-    there = seen.energy.times
-    first, last = asked_times(seen, [there[0] if start is None else start, there[-1] if stop is None else stop])
-    if first not in there or first >= last:
-        raise ValueError(
-            f"start={time_text(first)} must be a time point with cells, and before stop={time_text(last)}."
-        )
+    check_integer("random_state", random_state, minimum=0)
+    there, (first, last) = seen.energy.times, _span(seen, start, stop)
     plane = frame(seen, None, components)
     times = np.unique(np.concatenate([there[(there > first) & (there < last)], np.linspace(first, last, 50)]))
     here = np.flatnonzero(seen.times == first)
@@ -91,7 +90,7 @@ def trajectories(
     fill(axes, surface, nice_levels([surface], 16), fade=True, cmap="Greys_r", alpha=0.5)
     pieces = np.stack([paths[:-1], paths[1:]], axis=2)  # (time, cell, end, component)
     look: dict[str, Any] = {"cmap": "plasma", "linewidths": 0.9, "zorder": 2}
-    lines = LineCollection(list(pieces.reshape(-1, 2, 2)), **look | kwargs)
+    lines = LineCollection(list(pieces.reshape(-1, 2, 2)), **merged(look, kwargs, LineCollection))
     lines.set_array(np.repeat((times[:-1] + times[1:]) / 2, len(chosen)))
     lines.set_clim(first, last)
     axes.add_collection(lines)
@@ -103,3 +102,22 @@ def trajectories(
     (left, right), (bottom, top) = plane.limits
     axes.set(xlim=(min(left, low[0]), max(right, high[0])), ylim=(min(bottom, low[1]), max(top, high[1])))
     return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
+
+
+def _span(cells: FittedCells, start: Any, stop: Any) -> tuple[float, float]:
+    """The time whose cells are followed, and that until which they are."""
+    present = times_with_cells(cells)
+    first = float(present[0]) if start is None else cells.time("start", start)
+    last = float(cells.energy.times[-1]) if stop is None else cells.time("stop", stop)
+    check_fitted_range(cells, "start", [first])
+    check_fitted_range(cells, "stop", [last])
+    if first not in present:
+        raise ValueError(f"start={time_text(first)} is no time point with cells; adata has cells of {texts(present)}.")
+    if first >= last:
+        earlier = cells.energy.times[cells.energy.times < last]
+        remedy = f"start at cells of {listed(map(time_text, earlier), 'or')}" if len(earlier) else "set a later stop"
+        raise ValueError(
+            f"start={time_text(first)} is not before stop={time_text(last)}: these cells have no later time to go to; "
+            f"{remedy}. adata has cells of {texts(present)}."
+        )
+    return first, last

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from anndata import AnnData
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from ..core.timeline import time_text
-from ..edge.checks import check_adata, check_name
-from ._canvas import PALETTE, Drawn, dress, finish, key_beside, single
+from ..edge.checks import check_adata, check_name, check_option
+from ._canvas import PALETTE, Drawn, dress, finish, key_beside, panels
+from ._options import check_options, merged
 
 COLUMNS = ("protocol", "split", "time", "method", "emd")
 #: The colour and marker of each method, the same in every picture.
@@ -18,54 +20,81 @@ LOOKS = {
     "scjko": (PALETTE[0], "o"),
     "ot_neighbours": (PALETTE[1], "s"),
     "ot_midpoint": (PALETTE[1], "s"),
+    "mean_shift": (PALETTE[1], "s"),
+    "kernel_ridge": (PALETTE[2], "v"),
+    "ot_midpoint_prior": (PALETTE[2], "v"),
     "ot_nearest": (PALETTE[3], "^"),
     "mixture": (PALETTE[3], "^"),
     "persistence": (PALETTE[4], "D"),
+}
+#: What each protocol predicts, in the order of the panels.
+TITLES = {
+    "cells": "held-out cells, one step ahead",
+    "times": "time points left out",
+    "last": "last time point, forecast",
 }
 
 
 def validation(
     adata: AnnData,
     *,
+    protocol: Literal["cells", "times", "last"] | None = None,
     key: str = "jko_validation",
     ax: Axes | Iterable[Axes] | None = None,
     show: bool | None = None,
     return_fig: bool = False,
     **kwargs: Any,
 ) -> Drawn:
-    """Errors on held-out cells by method and time, with the floor that samples of one population reach.
+    """Errors on held-out cells by method and time, with the floor that two samples of one population reach.
 
     Parameters
     ----------
     adata
         Annotated data with the result of :func:`scjko.tl.validate`.
+    protocol
+        The protocol to draw. By default every one that was run has a panel.
     key
         The ``key_added`` of the validation.
     ax
-        Axes to draw on; by default those of a new figure.
+        Axes to draw on, one for each panel. Defaults to those of a new figure.
     show
-        Whether to show the figure; by default if it is a new one.
+        Whether to show the figure. Defaults to True for a new figure.
     return_fig
         Whether to return the figure.
     kwargs
-        Further options of :meth:`matplotlib.axes.Axes.errorbar`.
+        Extra keywords go to :meth:`matplotlib.axes.Axes.errorbar`.
 
     Returns
     -------
-    ``None`` if the figure is shown, the figure if ``return_fig``, otherwise the axes. Markers are means over splits,
-    bars their range.
+    ``None`` if the figure is shown, the figure if ``return_fig``, otherwise the axes, a list if there are several.
+    Markers are means over splits, bars their range.
 
     Examples
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> options = {"use_rep": "X_latent", "n_splits": 2, "epochs": 20, "progress": False}
-    >>> frame = sj.tl.validate(adata, "day", **options)
+    >>> options = {"use_rep": "X_latent", "parametrization": sj.Neural(epochs=20), "progress": False}
+    >>> frame = sj.tl.validate(adata, "day", n_splits=2, **options)
     >>> sj.pl.validation(adata, show=False).get_ylabel()
     "earth mover's distance"
     """
+    check_options(validation, kwargs, Axes.errorbar, Line2D)
     table = _table(adata, key)
-    axes = single(ax, size=(4.4, 2.9))
+    run = set(table["protocol"])
+    names = [*(name for name in TITLES if name in run), *sorted(run - set(TITLES))]
+    if protocol is not None:
+        check_option("protocol", protocol, names)
+        names = [protocol]
+    drawn = panels(ax, len(names), size=(3.8, 2.5))
+    for axes, name in zip(drawn, names, strict=True):
+        _draw(axes, table[table["protocol"] == name], kwargs)
+        dress(axes, title=TITLES.get(name, name), xlabel="time predicted", ylabel="earth mover's distance")
+        key_beside(axes)
+    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+
+
+def _draw(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> None:
+    """The errors of one protocol."""
     times = np.sort(table["time"].unique())
     methods = [name for name in LOOKS if name in set(table["method"])]
     spread = np.linspace(-0.3, 0.3, max(len(methods), 2))
@@ -82,18 +111,14 @@ def validation(
             "markersize": 4.5,
             "elinewidth": 1,
         }
-        axes.errorbar(at + shift, mean.loc[name].to_numpy(), yerr=bars, label=name, **look | kwargs)
+        axes.errorbar(at + shift, mean.loc[name].to_numpy(), yerr=bars, label=name, **merged(look, options, Line2D))
     if "floor" in mean.index:
         for k, height in enumerate(mean.loc["floor"]):
             label = "floor" if k == 0 else "_nolegend_"
             axes.hlines(height, k - 0.42, k + 0.42, color="0.35", linewidth=1.2, linestyle=(0, (4, 2)), label=label)
     axes.set_xticks(at, list(map(time_text, times)))
+    axes.set_xlim(-0.6, len(times) - 0.4)
     axes.set_ylim(0, None)
-    protocol = str(table["protocol"].iloc[0])
-    what = {"cells": "held-out cells, one step ahead", "times": "time points left out"}.get(protocol, protocol)
-    dress(axes, title=what, xlabel="time predicted", ylabel="earth mover's distance")
-    key_beside(axes)
-    return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
 
 
 def _table(adata: AnnData, key: str) -> pd.DataFrame:
@@ -104,4 +129,4 @@ def _table(adata: AnnData, key: str) -> pd.DataFrame:
     table = adata.uns[key]
     if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns) or not len(table):
         raise ValueError(f"adata.uns[{key!r}] is not the result of sj.tl.validate; name the key_added of one.")
-    return table
+    return table.astype({"protocol": str, "method": str})

@@ -6,15 +6,17 @@ from typing import Any
 import numpy as np
 from anndata import AnnData
 from matplotlib.axes import Axes
+from matplotlib.quiver import Quiver
 from numpy.typing import NDArray
 
 from ..core.motion.embedding import smoothed
-from ..edge.checks import check_option
+from ..edge.checks import check_integer, check_option
 from ..edge.fitted import fitted_cells
 from ..edge.snapshots import representation
 from ._canvas import Drawn, finish, single, xy
+from ._cells import check_color, draw_cells
 from ._frame import Frame, frame
-from ._level_curves import draw_cells
+from ._options import check_options, merged
 from ._surface import fade_away
 
 KINDS = ("stream", "arrows")
@@ -60,7 +62,7 @@ def velocity(
     return_fig
         Whether to return the figure.
     kwargs
-        Further options of :meth:`matplotlib.axes.Axes.streamplot`, or of :meth:`matplotlib.axes.Axes.quiver`.
+        Extra keywords go to :meth:`matplotlib.axes.Axes.streamplot`, or to :meth:`matplotlib.axes.Axes.quiver`.
 
     Returns
     -------
@@ -70,23 +72,26 @@ def velocity(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> sj.pl.velocity(adata, show=False).get_xlabel()
     'latent1'
     """
-    seen = fitted_cells(adata, key)
     check_option("kind", kind, KINDS)
+    drawers = (Axes.streamplot,) if kind == "stream" else (Axes.quiver, Quiver)
+    check_options(velocity, kwargs, *drawers, but=("cmap", "norm"))
+    seen, color = fitted_cells(adata, key), check_color(adata, color)
+    check_integer("n_arrows", n_arrows)
     plane = frame(seen, basis, components)
     moves = _velocities(adata, plane, basis)
     axes = single(ax, size=(4.2, 3.2))
     look: dict[str, Any] = {"alpha": 0.6, "cmap": "viridis"}
-    draw_cells(axes, plane, np.arange(adata.n_obs), color or seen.time_key, look, legend=True)
+    draw_cells(axes, plane, np.arange(adata.n_obs), seen.time_key if color is None else color, look, legend=True)
     if kind == "stream":
         _stream(axes, plane, moves, kwargs)
     else:
         shown = np.linspace(0, adata.n_obs - 1, min(n_arrows, adata.n_obs)).astype(int)
         arrows: dict[str, Any] = {"color": "black", "width": 0.004, "angles": "xy", "zorder": 3}
-        axes.quiver(*xy(plane.positions[shown]), *xy(moves[shown]), **arrows | kwargs)
+        axes.quiver(*xy(plane.positions[shown]), *xy(moves[shown]), **merged(arrows, kwargs, Quiver))
     plane.dress(axes, "")
     return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
 

@@ -9,7 +9,7 @@ import pandas as pd
 from anndata import AnnData
 from anndata.utils import make_index_unique
 
-from ..core.energy.energies import Energy
+from ..core.energy.energy import Energy
 from ..core.motion.interpolation import Interpolated, best_strength, between, forecast_from, towards_observed
 from ..core.timeline import time_text
 from ..edge.checks import check_integer
@@ -70,7 +70,7 @@ def interpolate(
     ``obs["jko_forecast"]``
         Whether the time lies beyond the last snapshot of the fit.
     ``obs["jko_converged"]``
-        Whether the step was solved.
+        Whether the position can be trusted: the step was solved and stayed in the range of the data.
 
     ``uns["jko_interpolation"]`` holds the ``density_prior`` used.
 
@@ -78,7 +78,7 @@ def interpolate(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> between = sj.tl.interpolate(adata, 3)
     >>> between.obs["jko_side"].unique().tolist()
     ['before', 'after']
@@ -134,7 +134,7 @@ def _at(energy: Energy, snapshots: Snapshots, time: float, strength: float, seed
     known = clouds(snapshots)
     if time > energy.times[-1]:
         return forecast_from(energy, known[-1], energy.times[-1], time, seed)
-    k = energy.intervals.containing(time)
+    k = energy.timeline.containing(time)
     found = between(energy, known[k], known[k + 1], (energy.times[k], energy.times[k + 1]), time, seed)
     if strength > 0 and time not in energy.times:
         observed = snapshots.coordinates[snapshots.cell_weights > 0]
@@ -156,7 +156,7 @@ def _assemble(
     starts = np.cumsum(snapshots.sizes) - snapshots.sizes
     for found, time in zip(parts, times, strict=True):
         snapshot = np.where(
-            time > energy.times[-1], len(energy.times) - 1, energy.intervals.containing(time) + found.side
+            time > energy.times[-1], len(energy.times) - 1, energy.timeline.containing(time) + found.side
         )
         kept = found.cloud.weight > 0  # at a measured time the other side has none
         frames.append(

@@ -6,9 +6,9 @@ from anndata import AnnData
 from anndata.utils import make_index_unique
 from numpy.typing import NDArray
 
-from ..core.condition import SCHEMES
-from ..core.energy.energies import Energy
-from ..core.motion.motion import Step
+from ..core.energy.energy import Energy
+from ..core.motion.paths import Step
+from ..core.schemes import SCHEMES
 from ..core.timeline import time_text
 from ..edge.checks import check_integer, check_option
 from ..edge.fitted import fitted_cells
@@ -62,13 +62,13 @@ def predict(
     ``obs["jko_forecast"]``
         Whether that time lies beyond the last snapshot of the fit.
     ``obs["jko_converged"]``
-        Whether the step was solved.
+        Whether the position can be trusted: the step was solved and stayed in the range of the data.
 
     Examples
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> sj.tl.predict(adata, time=3).obs["jko_source_time"].unique()
     array([2.])
     """
@@ -83,7 +83,7 @@ def predict(
     )
     chosen = np.repeat(_sources(start, to, from_, cells.time_key), n_samples)
     stop = _stops(energy, start[chosen], to)
-    moved = _move(energy, cells.coordinates[chosen], start[chosen], stop, scheme, random_state)
+    moved = _move(energy, cells.coordinates[chosen], start[chosen], stop, scheme, random_state, cells.keys.converged)
     return _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, cells.keys, cells.time_key)
 
 
@@ -110,12 +110,12 @@ def _stops(energy: Energy, start: NDArray[np.float64], time: float | None) -> ND
     if time is not None:
         stop = np.full(len(start), time)
     else:
-        stop = energy.intervals.following[energy.intervals.locate(start)[0]]
-        stop = np.where(start >= energy.times[-1], start + energy.intervals.gaps[-1], stop)
+        stop = energy.timeline.following[energy.timeline.locate(start)[0]]
+        stop = np.where(start >= energy.times[-1], start + energy.timeline.gaps[-1], stop)
     forecast = stop > energy.times[-1]
     if forecast.any():
         logger.info(
-            "%d cells are forecast to %s, beyond the last snapshot (%s), with the energy of the last interval.",
+            "%d cells are forecast to %s, beyond the last snapshot (%s), by the field there.",
             forecast.sum(),
             ", ".join(map(time_text, np.unique(stop[forecast]))),
             time_text(energy.times[-1]),
@@ -130,6 +130,7 @@ def _move(
     stop: NDArray[np.float64],
     scheme: str | None,
     random_state: int,
+    converged: str,
 ) -> Step:
     moved = Step(np.empty(x.shape), np.empty(len(x), dtype=bool))
     ways = np.unique(np.stack([start, stop], axis=1), axis=0)
@@ -143,7 +144,13 @@ def _move(
         )
     failed = int((~moved.converged).sum())
     if failed:
-        logger.warning("The step of %d of %d cells was not solved; they are marked in obs.", failed, len(x))
+        logger.warning(
+            "%d of %d predicted cells left the range of the data or were not solved; they are marked False in "
+            "obs['%s'].",
+            failed,
+            len(x),
+            converged,
+        )
     return moved
 
 

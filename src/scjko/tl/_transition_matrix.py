@@ -44,7 +44,7 @@ def transition_matrix(
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> sj.tl.transition_matrix(adata)
     >>> adata.obsp["jko_transition"].shape
     (300, 300)

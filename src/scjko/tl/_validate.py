@@ -1,73 +1,87 @@
 from __future__ import annotations
 
-import inspect
-import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from anndata import AnnData
+from numpy.typing import NDArray
 
+from ..core.compute.limits import n_cores
 from ..core.compute.parallel import check_client, side_by_side
-from ..core.transport.budget import LARGEST_EXACT, distances_at_once
-from ..core.transport.couplings import Coupling, couple
-from ..edge.checks import check_bool, check_integer, check_new_key, check_option, check_positive
-from ..edge.fitting import couple_snapshots, fit_snapshots, memory_limit
-from ..edge.folds import Fold, Row, cells_rows, compared, leave_out_cells, leave_out_times, times_rows
+from ..core.judging.verdict import JUDGED
+from ..core.transport import Auto, Coupling, Solver, couple
+from ..core.transport.budget import allot, distances_at_once
+from ..edge.checks import check_bool, check_new_key, check_option, check_writable
+from ..edge.earlier import DEFAULT_KEY, earlier_options, taken_over
+from ..edge.fitting import couple_snapshots, fit_snapshots
+from ..edge.folds import Fold, Protocol, Row, Trained
 from ..edge.logging import logger, progress_bar
-from ..edge.settings import check_options
+from ..edge.options import READY_MADE, FitOptions, explains_moved_options
+from ..edge.protocols import as_protocol
 from ..edge.snapshots import Snapshots, Whitening, cell_times, cell_weights, check_snapshots, collect, representation
 from ..edge.storage import write_fields
-from ..edge.verdict import verdict
 from ._fit_energy import fit_energy
 
-#: Options of a fit that make no sense for many fits of some of the cells.
-_NOT_HERE = ("couplings", "key_added", "copy", "whiten", "client")
+COLUMNS = ["protocol", "split", "time", "method", "emd", "n_source", "n_target"]
+#: Arguments of a fit that many fits of some of the cells cannot have.
+_NOT_HERE = ("adata", "key_added", "progress", "client", "copy")
 
 
+@explains_moved_options
 def validate(
     adata: AnnData,
-    time_key: str,
+    time_key: str | None = None,
     n_pcs: int | None = None,
     *,
-    protocol: str = "cells",
+    protocol: Literal["cells", "times", "last"] = "cells",
     test_size: float = 0.4,
     n_splits: int = 5,
-    whiten: bool | str = False,
+    whiten: bool | Literal["all"] | None = None,
+    key: str | None = DEFAULT_KEY,
     key_added: str = "jko_validation",
     random_state: int = 0,
     progress: bool = True,
     client: Any = None,
     **fit_options: Any,
 ) -> pd.DataFrame:
-    """Whether an energy predicts cells it has not seen, and better than can be done without training.
+    """Errors on held-out cells of a fitted energy and of baselines, and a verdict in words.
 
-    Fits with some cells held out, predicts those, and compares by exact earth mover's distance, beside predictors that
-    need no training. A log line says in plain words what came out. Exact distances take memory by the product of the
-    numbers of cells: what does not fit into ``memory_limit`` is refused before anything is fitted.
+    Fits with some cells held out, predicts them, and compares by exact earth mover's distance, next to baselines that
+    have no energy. The log says whether the energy is better than all of them, and how sure that is. After
+    :func:`scjko.tl.fit_energy` the options of that fit are the defaults. Exact distances take memory by the product of
+    the numbers of cells: what exceeds the ``memory_limit`` of the solver is refused before anything is fitted.
 
     Parameters
     ----------
     adata
         Annotated data with a representation of the cells.
     time_key
-        Column of ``adata.obs`` with the time of each cell, as for :func:`scjko.tl.fit_energy`.
+        Column of ``adata.obs`` with the time of each cell, as for :func:`scjko.tl.fit_energy`. Defaults to that of the
+        fit.
     n_pcs
-        Number of components of the representation to use; all by default.
+        Number of components of the representation to use. Defaults to that of the fit, without one to all.
     protocol
         What is held out:
 
-        - ``"cells"``: some cells of every time point. Those of one are moved to the next and compared with those there.
-        - ``"times"``: every time point but the first and last, in turn. It is interpolated from its neighbours, by the
-          rule of :func:`scjko.tl.interpolate`.
+        - ``"cells"``: some cells of every time point. They are moved to the next one and compared with those held out
+          there.
+        - ``"times"``: every time point but the first and last, in turn. It is interpolated from its neighbours, as
+          :func:`scjko.tl.interpolate` does.
+        - ``"last"``: the last time point. It is forecast from the one before.
     test_size
-        Fraction of the cells of each time point that is held out.
+        Fraction of the cells of each time point that protocol "cells" holds out.
     n_splits
-        Number of random splits into training and held-out cells.
+        Number of random splits that protocol "cells" makes.
     whiten
-        Whether to standardise each component, by the training cells. ``"all"`` takes held-out cells into account, as
-        published protocols do: use it to compare with their figures only.
+        Whether to standardise each component by the training cells. ``"all"`` uses the held-out cells too, as published
+        protocols do; choose it only to compare with their figures. Defaults to that of the fit, without one to False.
+    key
+        The ``key_added`` of the fit whose options are the defaults; ``None`` for no fit. A fit of another time column
+        is not used.
     key_added
         Where in ``adata.uns`` the result is stored.
     random_state
@@ -77,106 +91,202 @@ def validate(
     client
         A ``distributed.Client``: the fits are then made on its Dask cluster.
     fit_options
-        Further options of :func:`scjko.tl.fit_energy`.
+        Other options of :func:`scjko.tl.fit_energy`. Those not given are the fit's, without one the defaults.
 
     Returns
     -------
-    A tidy frame, stored in ``uns["jko_validation"]`` too, with the columns ``protocol``, ``split``, ``time`` (of the
-    cells predicted), ``method``, ``emd``, ``n_source``, ``n_target``. Its ``attrs["verdict"]``, which files do not
-    keep, says it in words. The methods are
+    A tidy frame of this call with the columns ``protocol``, ``split``, ``time`` (of the predicted cells), ``method``,
+    ``emd``, ``n_source``, ``n_target``, and the verdict in ``attrs["verdict"]``. Stored are
+
+    ``uns["jko_validation"]``
+        The rows of all protocols; a call replaces those of its own protocol.
+    ``uns["jko_validation_verdict"]``
+        The verdict of each protocol, as text.
+
+    The methods are
 
     ``scjko``
         The fitted energy.
     ``persistence``
         No move.
     ``ot_nearest``, ``ot_neighbours``
-        Protocol "cells": moved as the nearest training cell is by exact optimal transport, or as the nearest five.
-    ``ot_midpoint``, ``mixture``
-        Protocol "times": the displacement interpolation of the neighbours, or their cells as they are.
+        Protocol "cells": moved as the nearest training cell moves by exact optimal transport, or as the nearest five.
+    ``kernel_ridge``
+        Protocol "cells": moved by a kernel ridge regression of those displacements.
+    ``ot_midpoint``, ``ot_midpoint_prior``
+        Protocol "times": the displacement interpolation of the neighbours (McCann), as it is or with the density prior
+        that the energy's interpolation has.
+    ``mixture``
+        Protocol "times": the cells of both neighbours as they are.
+    ``mean_shift``
+        Protocol "last": the cells of the time point before, moved on at the mean velocity of the interval before it.
     ``floor``
-        How far two samples of one population are apart: training cells of the time point against the held-out ones
-        or, with protocol "times", half of its cells against the other half. It depends on the size of the samples,
-        ``n_source`` and ``n_target``; a prediction that is smoother than a sample, or larger, can lie below it.
+        The distance of two samples of one population: training cells of the time point and the held-out ones; with
+        protocols "times" and "last" two halves of its cells. It depends on the size of the samples, ``n_source`` and
+        ``n_target``; a prediction that is smoother or larger than a sample can lie below it.
 
     Examples
     --------
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(600)
-    >>> frame = sj.tl.validate(adata, "day", use_rep="X_latent", n_splits=1, epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
+    >>> frame = sj.tl.validate(adata, protocol="last", progress=False)
     >>> sorted(frame["method"].unique())
-    ['floor', 'ot_nearest', 'ot_neighbours', 'persistence', 'scjko']
+    ['floor', 'mean_shift', 'persistence', 'scjko']
     """
-    check_option("protocol", protocol, ["cells", "times"])
-    whiten = whiten if isinstance(whiten, str) else check_bool("whiten", whiten)
-    check_option("whiten", whiten, [False, True, "all"])
-    n_splits = check_integer("n_splits", n_splits)
-    asked = _asked(fit_options, {"time_key": time_key, "n_pcs": n_pcs, "random_state": random_state})
-    check_options(adata, asked, copy=False)
+    check_writable(adata, copy=False)
+    held_out = as_protocol(protocol, test_size, n_splits)
+    _check_names(fit_options)
     check_client(client)
-    if protocol == "times" and asked["scheme"] == "explicit":
-        raise ValueError(
-            "protocol='times' interpolates from both sides, and scheme='explicit' knows no way back; use 'both' or "
-            "'implicit'."
-        )
-    _check_key(adata, key_added)
-    _, coordinates = representation(adata, asked["use_rep"], n_pcs)
-    times = cell_times(adata, time_key, asked["time_values"])
-    weights = cell_weights(adata, asked["weight_key"])
-    if weights is not None:  # cells that weigh nothing are not there
-        coordinates, times, weights = coordinates[weights > 0], times[weights > 0], weights[weights > 0]
-    everything = collect(coordinates, times, weights)
-    check_snapshots(everything, time_key, asked["terms"])
-    if protocol == "cells":
-        folds = leave_out_cells(everything, check_positive("test_size", test_size), n_splits, random_state)
-    else:
-        folds = leave_out_times(times, time_key, random_state)
-    pairs = [pair for fold in folds for pair in compared(everything, fold, protocol)]
-    at_once = distances_at_once(pairs, memory_limit(asked), os.cpu_count() or 1)
-    if whiten == "all":
-        coordinates = Whitening.of(coordinates)(coordinates)
-
-    def run(fold: Fold) -> list[Row]:
-        x = Whitening.of(coordinates[fold.train])(coordinates) if whiten is True else coordinates
-        train, test = (
-            collect(x[rows], times[rows], None if weights is None else weights[rows])
-            for rows in (fold.train, ~fold.train)
-        )
-        check_snapshots(train, time_key, asked["terms"])
-        seeded = {**asked, "random_state": fold.seed}
-        couplings, solvers = couple_snapshots(train, seeded, progress=False)
-        energy = fit_snapshots(train, couplings, seeded, progress=False).energy
-        rows_of = cells_rows if protocol == "cells" else times_rows
-        rows = rows_of(energy, train, test, _exact(train, couplings, solvers))
-        return [{"protocol": protocol, "split": fold.split, **row} for row in rows]
-
+    held = _held(adata, key_added)
+    earlier = earlier_options(adata, key, time_key)
+    given = fit_options if n_pcs is None else {**fit_options, "n_pcs": n_pcs}
+    options = taken_over(earlier, time_key, given, random_state)
+    validation = _Validation.of(adata, options, held_out, _whitened(whiten, earlier))
+    everything = collect(validation.coordinates, validation.times, validation.weights)
+    check_snapshots(everything, options.time_key, options.terms)
+    folds = held_out.folds(everything, options.time_key, options.scheme, random_state)
+    pairs = [pair for fold in folds for pair in held_out.pairs(everything, fold)]
+    at_once = distances_at_once(pairs, options.solver.limit, n_cores())
+    if earlier is not None:
+        _announce(adata, str(key), validation, "coupling" in given)
     with progress_bar(len(folds), "validation", enabled=progress) as bar:
-        done = side_by_side(run, folds, bar.update, at_once=at_once, client=client)
-    frame = pd.DataFrame([row for rows in done for row in rows])
-    frame.attrs["verdict"], beaten = verdict(frame)
-    (logger.info if beaten else logger.warning)("%s", frame.attrs["verdict"], extra={"verdict": True})
-    write_fields(adata, uns={key_added: frame.copy()})
+        done = side_by_side(validation.run, folds, bar.update, at_once=at_once, client=client)
+    rows = [row for rows in done for row in rows]
+    verdict = held_out.judged(rows)
+    _warn_of(rows)
+    (logger.info if verdict.better else logger.warning)("%s", verdict.text, extra={"verdict": True})
+    frame = pd.DataFrame(rows)[COLUMNS]
+    write_fields(adata, uns=_side_by_side(held, key_added, frame, held_out.name, verdict.text))
+    frame.attrs["verdict"] = verdict.text
     return frame
 
 
-def _exact(train: Snapshots, couplings: list[Coupling], solvers: list[str]) -> list[Coupling]:
-    """Exact couplings, if they can be had, for the predictors without training, which a blurred one would weaken."""
-    too_large = np.max(train.sizes[:-1] * train.sizes[1:]) > LARGEST_EXACT
-    return couplings if set(solvers) == {"exact"} or too_large else couple(train.points, train.weights)
+@dataclass(frozen=True, eq=False)
+class _Validation:
+    """Everything that the fits of a validation share."""
+
+    protocol: Protocol
+    options: FitOptions
+    whiten: bool
+    """Whether to standardise by the training cells of each fold."""
+    use_rep: str
+    coordinates: NDArray[np.floating]
+    times: NDArray[np.float64]
+    weights: NDArray[np.float64] | None
+
+    @classmethod
+    def of(cls, adata: AnnData, options: FitOptions, protocol: Protocol, whiten: bool | str) -> _Validation:
+        """The cells of ``adata`` with weight."""
+        rep, coordinates = representation(adata, options.use_rep, options.n_pcs)
+        times = cell_times(adata, options.time_key, options.time_values)
+        weights = cell_weights(adata, options.weight_key)
+        if weights is not None:  # a cell without weight takes no part
+            coordinates, times, weights = coordinates[weights > 0], times[weights > 0], weights[weights > 0]
+        if whiten == "all":
+            coordinates = Whitening.of(coordinates)(coordinates)
+        return cls(protocol, options, whiten is True, rep, coordinates, times, weights)
+
+    def run(self, fold: Fold) -> list[Row]:
+        """The errors of one fold."""
+        x = Whitening.of(self.coordinates[fold.train])(self.coordinates) if self.whiten else self.coordinates
+        train, test = (
+            collect(x[cells], self.times[cells], None if self.weights is None else self.weights[cells])
+            for cells in (fold.train, ~fold.train)
+        )
+        options = self.options.seeded(fold.seed)
+        check_snapshots(train, options.time_key, options.terms)
+        couplings, solvers = couple_snapshots(train, options, progress=False)
+        energy = fit_snapshots(train, couplings, options, progress=False).energy
+        exact = _exact(train, couplings, solvers, options)
+        return self.protocol.rows(Trained(energy, train, test, exact), fold.split)
 
 
-def _asked(fit_options: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """All options of a fit: those given, ours, and the defaults of the rest."""
-    parameters = inspect.signature(fit_energy).parameters
-    taken = [name for name in parameters if name not in (*_NOT_HERE, *ours, "adata", "progress")]
-    for name in fit_options:
-        if name not in taken:
-            raise TypeError(f"validate takes no {name!r}; options of a fit that it passes on are {', '.join(taken)}.")
-    defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
-    return {**defaults, **fit_options, **ours}
+def _exact(train: Snapshots, couplings: list[Coupling], solvers: list[Solver], options: FitOptions) -> list[Coupling]:
+    """Couplings for the baselines, which a blurred one would weaken: exact ones, for large snapshots decomposed."""
+    sizes, n_dims = train.sizes.tolist(), train.coordinates.shape[1]
+    best = allot(Auto(memory_limit=options.solver.memory_limit), sizes, n_dims, n_cores())
+    if [solver.name for solver in solvers] == [solver.name for solver in best.solvers]:
+        return couplings
+    seed = options.random_state
+    return couple(train.points, train.weights, best.solvers, at_once=best.at_once, random_state=seed)
 
 
-def _check_key(adata: AnnData, key: str) -> None:
+def _check_names(given: Iterable[str]) -> None:
+    """Raise for an option that neither a validation nor a fit has."""
+    fits, ours = signature(fit_energy).parameters, signature(validate).parameters
+    own = [name for name, part in ours.items() if name != "adata" and part.kind is not Parameter.VAR_KEYWORD]
+    passed_on = [name for name in fits if name not in (*_NOT_HERE, *own)]
+    for name in given:
+        if name not in passed_on:
+            raise TypeError(
+                f"validate takes no {name!r}. Its own options are {', '.join(own)}; those that it passes on to fits "
+                f"are {', '.join(passed_on)}."
+            )
+
+
+def _whitened(whiten: bool | str | None, earlier: FitOptions | None) -> bool | str:
+    """How to standardise: as given, or as the earlier fit did."""
+    if whiten is None:
+        return earlier is not None and earlier.whiten
+    whiten = whiten if isinstance(whiten, str) else check_bool("whiten", whiten)
+    check_option("whiten", whiten, [None, False, True, "all"])
+    return whiten
+
+
+def _announce(adata: AnnData, key: str, validation: _Validation, coupling_given: bool) -> None:
+    """Say which options are those of an earlier fit."""
+    logger.info(
+        "Options that are not given are those of the fit at adata.uns[%r]: %d components of obsm[%r] are validated.",
+        key,
+        validation.coordinates.shape[1],
+        validation.use_rep,
+    )
+    if str(adata.uns[key]["params"]["coupling"]) == READY_MADE and not coupling_given:
+        logger.info("Its ready-made couplings are those of all cells; parts of them are coupled by coupling='auto'.")
+
+
+def _warn_of(rows: Iterable[Row]) -> None:
+    """Warn of predictions that cannot be trusted."""
+    ours = [row for row in rows if row.method == JUDGED]
+    failed = sum(row.untrusted for row in ours)
+    if failed:
+        logger.warning(
+            "%d of %d predicted cells left the range of the data or were not solved; they count as they are.",
+            failed,
+            sum(row.n_source for row in ours),
+        )
+
+
+class _Held(NamedTuple):
+    """What earlier validations stored."""
+
+    frame: pd.DataFrame | None
+    verdicts: Mapping[str, str]
+
+
+def _held(adata: AnnData, key: str) -> _Held:
+    """What stands where the result is to be stored, if that is an earlier one."""
     check_new_key(key)
-    held = adata.uns.get(key)
-    if held is not None and not (isinstance(held, pd.DataFrame) and "emd" in held):
-        raise ValueError(f"key_added={key!r} would overwrite adata.uns[{key!r}]; choose another name.")
+    frame, verdicts = adata.uns.get(key), adata.uns.get(_verdict_key(key), {})
+    table = frame is None or (isinstance(frame, pd.DataFrame) and set(COLUMNS) <= set(frame.columns))
+    texts = isinstance(verdicts, Mapping) and all(isinstance(text, str) for text in verdicts.values())
+    if not table or not texts:
+        name = key if not table else _verdict_key(key)
+        raise ValueError(
+            f"key_added={key!r} would overwrite adata.uns[{name!r}], which is not the result of sj.tl.validate; choose "
+            "another name."
+        )
+    return _Held(frame, {str(name): str(text) for name, text in verdicts.items()})
+
+
+def _side_by_side(held: _Held, key: str, frame: pd.DataFrame, protocol: str, verdict: str) -> dict[str, Any]:
+    """Fields of ``uns`` with this result and those of other protocols."""
+    if held.frame is not None:
+        others = held.frame[held.frame["protocol"].astype(str) != protocol]
+        frame = pd.concat([others, frame], ignore_index=True) if len(others) else frame
+    return {key: frame.copy(), _verdict_key(key): {**held.verdicts, protocol: verdict}}
+
+
+def _verdict_key(key: str) -> str:
+    return f"{key}_verdict"

@@ -45,7 +45,7 @@ def velocity_embedding(
     >>> import scanpy as sc
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
-    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=20), progress=False)
     >>> sc.pp.neighbors(adata, use_rep="X_latent")
     >>> sj.tl.velocity_embedding(adata, basis="latent")
     >>> adata.obsm["jko_velocity_latent"].shape

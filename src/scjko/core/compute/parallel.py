@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
+
+from .limits import n_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -25,13 +26,13 @@ def side_by_side(
 ) -> list[Result]:
     """``work`` of every item, in their order; ``on_done`` is called after each.
 
-    At most ``at_once`` of them are under way at a time, by default as many as there are cores; on a cluster, if a
-    ``distributed.Client`` is given, as many as it has room for. POT and compiled JAX programs release the GIL, so
-    threads suffice here.
+    At most ``at_once`` of them are under way at a time, by default as many as the cores that this process may use; on
+    a cluster, if a ``distributed.Client`` is given, as many as it has room for. POT and compiled JAX programs release
+    the GIL, so threads suffice here.
     """
     if client is not None:
         return _on_cluster(client, work, items, on_done)
-    pool = ThreadPoolExecutor(at_once or os.cpu_count() or 1)
+    pool = ThreadPoolExecutor(at_once or n_cores())
     try:
         futures = [pool.submit(work, item) for item in items]
         for future in as_completed(futures):

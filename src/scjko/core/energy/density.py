@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
@@ -36,6 +38,12 @@ class Mixture:
         towards = self.means[None] - x[:, None]
         return np.einsum("nj,jab,njb->na", share, self.precisions, towards)
 
+    @property
+    def single(self) -> dict[str, NDArray[np.float32]]:
+        """The arrays of the mixture in single precision, for :func:`log_density`."""
+        names = ("log_weights", "means", "precisions")
+        return {name: getattr(self, name).astype(np.float32) for name in names}
+
     def _log_joint(self, x: Array) -> Array:
         away = x[:, None] - self.means[None]
         squared = np.einsum("nja,jab,njb->nj", away, self.precisions, away)
@@ -43,12 +51,20 @@ class Mixture:
         return self.log_weights + (log_det - x.shape[1] * np.log(2 * np.pi) - squared) / 2
 
 
-def scores(mixtures: Sequence[Mixture] | Mapping[int, Mixture], z: Array, snapshot: NDArray[np.int64]) -> Array:
-    """∇ log ρ at each point, of the mixture of the snapshot that it belongs to."""
+def scores(mixtures: Mapping[float, Mixture], z: Array, place: Array) -> Array:
+    """∇ log ρ at each point, of the mixture of the place that it belongs to."""
     score = np.empty(z.shape)
-    for k in np.unique(snapshot):
-        score[snapshot == k] = mixtures[k].score(z[snapshot == k])
+    for k in np.unique(place):
+        score[place == k] = mixtures[float(k)].score(z[place == k])
     return score
+
+
+def log_density(mixture: Mapping[str, jax.Array], z: jax.Array) -> jax.Array:
+    """log ρ at one point up to a constant, of the arrays of a mixture, for JAX."""
+    away = z[None, :] - mixture["means"]
+    squared = jnp.einsum("ja,jab,jb->j", away, mixture["precisions"], away)
+    _, log_det = jnp.linalg.slogdet(mixture["precisions"])
+    return jax.scipy.special.logsumexp(mixture["log_weights"] + (log_det - squared) / 2)
 
 
 def fit_mixture(x: Array, weight: Array, n_components: int, random_state: int) -> Mixture:

@@ -22,23 +22,32 @@ MAX_MONOMIALS = 500
 RELATIVE_WIDTH = 0.5 / (8 / 9) ** 2
 
 
+#: Radial basis functions in few dimensions, at most; 300 in more. On branched data in a plane 600 halve the excess error
+#: of 300 over the best baseline, and 1000 gain nothing more.
+MAX_CENTERS = {1: 50, 2: 600}
+
+
 def linear_potential(
-    x: Array, *, degree: int | None, n_centers: int | None, random_state: int
+    x: Array, *, degree: int | None, n_centers: int | None, random_state: int, regular: bool = False
 ) -> tuple[LinearPotential, Weights]:
     """A linear potential for points like ``x``, and its weights but for the coefficients.
 
-    Monomials up to ``degree`` and radial basis functions: on a grid over the range of the points in one or two
-    dimensions (of fifteen a side, where the paper has ten), and at centres found by k-means beyond, where a grid is
-    hopeless. By default the degree is the paper's four, of which in many dimensions only the powers of single
-    coordinates are kept where all would be too many; :mod:`scjko.core.fitting.screening` finds the products worth adding.
+    Monomials up to ``degree``, and radial basis functions at the centres of k-means clusters, which lie where cells
+    are. In one or two dimensions ``regular`` puts them on a grid over the range of the points instead (of fifteen a
+    side, where the paper has ten). By default the degree is the paper's four, of which in many dimensions only the
+    powers of single coordinates are kept where all would be too many; :mod:`scjko.core.fitting.screening` finds the
+    products worth adding.
     """
     n_dims = x.shape[1]
     powers = exponents(n_dims, degree) if degree is not None else _default_exponents(n_dims)
-    if n_dims <= 2:
+    if regular and n_dims <= 2:
         per_side = 15 if n_centers is None else max(2, round(n_centers ** (1 / n_dims)))
         centers, spacing = grid(x, 0 if n_centers == 0 else per_side)
     else:
-        centers, spacing = clusters(x, min(300, len(x) // 10) if n_centers is None else n_centers, random_state)
+        most = MAX_CENTERS.get(n_dims, 300)
+        centers, spacing = clusters(x, min(most, len(x) // 10) if n_centers is None else n_centers, random_state)
+        # In a plane centres are dense, and functions that reach further add up to a smoother potential.
+        spacing *= 2 if n_dims <= 2 else 1
     weights = {"centers": centers.astype(np.float32), "width": np.float32(RELATIVE_WIDTH * spacing**2)}
     return LinearPotential(powers), weights
 
@@ -86,3 +95,8 @@ def clusters(x: Array, n_centers: int, random_state: int) -> tuple[Array, float]
     distance = np.sqrt(((found[:, None] - found[None]) ** 2).sum(axis=2))
     fifth = np.sort(distance, axis=1)[:, min(5, n_centers - 1)]
     return found, float(np.median(fifth)) or 1.0
+
+
+def mirrored(centers: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The centres, and behind them their mirror images about the origin."""
+    return np.concatenate([centers, -centers])

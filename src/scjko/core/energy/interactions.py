@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.blocks import filled, room
+from .density import log_density
 from .models import LinearPotential, Model, Weights
 
 Array = NDArray[np.float64]
@@ -22,8 +23,8 @@ MAX_POPULATION = 1000
 POPULATIONS = (32, 125, 250, 500, MAX_POPULATION)
 #: Rows that feel a whole population at a time; bounds memory to this many × the population × the network's width.
 ROWS = 8
-#: What a kernel is told of time: it does not vary.
-NO_LABEL = np.ones(1, np.float32)
+#: What a kernel is told of its place: it does not vary in time.
+NO_INPUT = np.ones(1, np.float32)
 
 
 class Population(NamedTuple):
@@ -49,25 +50,30 @@ def population(points: Array, weight: Array, random_state: int, size: int = MAX_
 
 
 @dataclass(frozen=True)
-class WithInteraction:
-    """The potential a cell feels among others, V(z, c) + ∫ U(z − z') dμ(z'), as a model of its own.
+class Among:
+    """The potential that a cell feels among others, V + s ∫U dμ + β log ρ, as a model of its own.
 
-    Its weights are those of V and U and the population.
+    Its weights are those of V, and of U with the population and its share s, and of ρ, where these are felt.
     """
 
     potential: Model
-    interaction: Model
+    interaction: Model | None
 
     def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
-        """V + ∫U dμ with these weights."""
-        among = weights["population"]
-        return self.potential.value(weights["potential"], z, c) + _mean_value(
-            self.interaction, weights["interaction"], z, among["points"], among["weight"]
-        )
+        """The sum with these weights."""
+        total = self.potential.value(weights["potential"], z, c)
+        if self.interaction is not None:
+            points, mass = weights["population"]["points"], weights["population"]["weight"]
+            felt = _mean_value(self.interaction, weights["interaction"], z, points, mass)
+            total = total + weights["share"] * felt
+        if "density" in weights:
+            density = weights["density"]
+            total = total + density["beta"] * log_density(density, z)
+        return total
 
 
 def _mean_value(model: Model, weights: Weights, z: jax.Array, others: jax.Array, weight: jax.Array) -> jax.Array:
-    return weight @ jax.vmap(model.value, (None, 0, None))(weights, z[None, :] - others, jnp.asarray(NO_LABEL))
+    return weight @ jax.vmap(model.value, (None, 0, None))(weights, z[None, :] - others, jnp.asarray(NO_INPUT))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -34,6 +34,8 @@ class NeuralPotential(nn.Module):
     """A multi-layer perceptron with softplus activations, as in the paper's appendix on network architecture."""
 
     layers: tuple[int, ...]
+    even: bool = False
+    """Whether V(−z, c) = V(z, c), as an interaction kernel may have to be."""
 
     @nn.compact
     def __call__(self, z: jax.Array, c: jax.Array) -> jax.Array:
@@ -45,7 +47,8 @@ class NeuralPotential(nn.Module):
 
     def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
         """V(z, c) with these weights."""
-        return jnp.asarray(self.apply({"params": weights}, z, c))
+        value = jnp.asarray(self.apply({"params": weights}, z, c))
+        return (value + jnp.asarray(self.apply({"params": weights}, -z, c))) / 2 if self.even else value
 
     def start(self, key: jax.Array, n_dims: int, n_labels: int) -> Weights:
         """Random weights to start from."""

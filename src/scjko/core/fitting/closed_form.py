@@ -10,8 +10,8 @@ different intervals, are problems of their own, and share but the ridge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,14 @@ BLOCK_ENTRIES = 16_000_000
 #: Up to this size matrices are small: eigenvalues of 1500 take 0.6 s on one thread, and on two 5 s if others work too.
 FEW_FEATURES = 2000
 #: Strengths tried by ``ridge="auto"``, on features scaled to unit mean square.
-RIDGES = 10.0 ** np.arange(-10, 1)
+RIDGES = 10.0 ** np.arange(-10, 1.5, 0.5)
+#: Ridges of low-degree monomials that are tried, relative to that of the other features: what moves a population as a
+#: whole need not be shrunk as much as what moves few of its cells.
+RELATIVE = (1.0, 1e-2, 1e-4)
+#: The smallest scale of a feature with a scale of its own, relative to the largest.
+FLOOR = 1e-2
+#: Kinds of features: with a scale of its own, and likewise of low degree. Others are families with one scale.
+OWN, LOW = -1, -2
 
 
 class Block(NamedTuple):
@@ -51,6 +58,8 @@ class Normal:
     """Σ w ‖v̄‖²."""
     n_rows: float
     """The number of rows that weigh in: (Σw)² / Σw², times the number of dimensions."""
+    kind: NDArray[np.int64]
+    """What kind of feature each coefficient belongs to: :data:`OWN`, :data:`LOW`, or else the number of its family."""
 
     @property
     def gram(self) -> Array:
@@ -67,13 +76,6 @@ class Normal:
         for columns, gram in self.blocks:
             diagonal[columns] = np.diag(gram)
         return diagonal
-
-    def without_last(self) -> Normal:
-        """The same problem without the last of its coefficients."""
-        last = len(self.moment) - 1
-        kept = ((columns, gram, np.flatnonzero(columns != last)) for columns, gram in self.blocks)
-        blocks = tuple(Block(columns[keep], gram[np.ix_(keep, keep)]) for columns, gram, keep in kept)
-        return replace(self, blocks=blocks, moment=self.moment[:last])
 
 
 @dataclass(frozen=True)
@@ -104,17 +106,19 @@ def accumulate(
     weight: Array,
     basis: Array,
     *,
-    n_features: int,
     n_shared: int,
     n_dims: int,
+    kinds: NDArray[np.int64],
 ) -> Normal:
     """The normal equations of features whose coefficients are mixed in time, and of others that are shared.
 
     ``products(chosen)`` gives Σ w f · f' over the rows with these numbers, f being the y of ``n_features``, those of
     ``n_shared`` others, and last v̄. The first stand once for each column of ``basis`` (n_rows, n_mixed): in row n the
     coefficient of feature i is Σ_m basis[n, m] θ[m, i]. Rows of the same basis are summed first and mixed afterwards,
-    which costs no more than a constant potential.
+    which costs no more than a constant potential. ``kinds`` are those of the first and then of the shared features;
+    coefficients of a family in different columns of the basis are families of their own.
     """
+    n_features = len(kinds) - n_shared
     mixtures, group = np.unique(basis, axis=0, return_inverse=True)
     size, square = basis.shape[1] * n_features + n_shared, 0.0
     moment, found = np.zeros(size), []
@@ -136,7 +140,11 @@ def accumulate(
         found.append(Block(columns, block[:-1, :-1] / weight.sum()))
         moment[columns] = block[:-1, -1] / weight.sum()
         square += block[-1, -1] / weight.sum()
-    return Normal(tuple(found), moment, square, n_dims * weight.sum() ** 2 / float(weight @ weight))
+    first, shared = kinds[:n_features], kinds[n_features:]
+    n_families = int(kinds.max(initial=-1)) + 1
+    copies = [np.where(first < 0, first, first + n_families * m) for m in range(1, basis.shape[1] + 1)]
+    n_rows = n_dims * weight.sum() ** 2 / float(weight @ weight)
+    return Normal(tuple(found), moment, square, n_rows, np.concatenate([*copies, shared]))
 
 
 def _together(mixtures: Array, n_shared: int) -> list[NDArray[np.int64]]:
@@ -148,55 +156,113 @@ def _together(mixtures: Array, n_shared: int) -> list[NDArray[np.int64]]:
     return [np.flatnonzero(part == k) for k in range(n_parts)]
 
 
-def feature_scale(diagonal: Array) -> Array:
-    """The root mean square of each feature's force, from the diagonal of A.
+def feature_scale(diagonal: Array, kind: NDArray[np.int64] | None = None) -> Array:
+    """The root mean square of each feature's force, from the diagonal of A; of a family, that of the largest in it.
 
-    That of features which no cell feels, centres far from all of them, is kept from zero: scaled by it they are not
-    blown up, and the ridge leaves them out.
+    Scaled by its own size, a centre that is felt by a single cell would weigh as much as one that all feel, and be
+    fitted to the noise of that cell. In a family, and above a floor of a hundredth of the largest, it is not, and the
+    ridge leaves it out.
     """
     scale = np.sqrt(diagonal)
-    return np.maximum(scale, 1e-6 * scale.max() or 1.0)
+    if kind is not None:
+        for family in np.unique(kind[kind >= 0]):
+            scale[kind == family] = scale[kind == family].max()
+    return np.maximum(scale, FLOOR * scale.max() or 1.0)
 
 
-def solve(normal: Normal, ridge: float | str) -> Solution:
-    """θ = −(A + λ)⁻¹ b by Cholesky factorisation, on features scaled to unit mean square.
+class Ridge(NamedTuple):
+    """The strength of the regularisation, on features of unit mean square."""
 
-    ``ridge="auto"`` chooses λ by generalised cross-validation, the leave-one-out error in closed form (Golub, Heath and
-    Wahba 1979).
+    strength: float
+    low: float = 1.0
+    """That of low-degree monomials, relative to it."""
+
+    def stretch(self, kind: NDArray[np.int64]) -> Array:
+        """What to divide the features by so that one strength serves all."""
+        return np.where(kind == LOW, np.sqrt(self.low), 1.0)
+
+
+def solve(normal: Normal, ridge: Ridge) -> Solution:
+    """θ = −(A + λ)⁻¹ b by Cholesky factorisation, on scaled features."""
+    scaled = _Scaled.of(normal, feature_scale(normal.diagonal, normal.kind) * ridge.stretch(normal.kind))
+    theta = np.empty(len(scaled.moment))
+    with threads_for(max(len(columns) for columns, _ in scaled.blocks)):
+        values = np.concatenate([np.maximum(np.linalg.eigvalsh(gram), 0.0) for _, gram in scaled.blocks])
+        for columns, gram in scaled.blocks:
+            theta[columns] = -_cholesky_solve(gram, scaled.moment[columns], ridge.strength) / scaled.scale[columns]
+    lowest, highest = values.min() + ridge.strength, values.max() + ridge.strength
+    freedom = float(np.sum(values / (values + ridge.strength)))
+    return Solution(theta, ridge.strength, float(highest / lowest) if lowest > 0 else float("inf"), freedom)
+
+
+class Choice(NamedTuple):
+    """A ridge, and the squared velocity that it leaves unexplained, as a fraction."""
+
+    ridge: Ridge
+    left: float
+
+
+def leave_one_out_ridge(normal: Normal) -> Choice:
+    """The ridge of smallest leave-one-out error (generalised cross-validation; Golub, Heath and Wahba 1979).
+
+    It takes rows for independent, as they are where particles are followed from one snapshot to the next, but not
+    where a coupling of different cells makes errors that its pairs have in common.
     """
-    scale = feature_scale(normal.diagonal)
-    moment = normal.moment / scale
-    blocks = [Block(c, gram / np.outer(scale[c], scale[c])) for c, gram in normal.blocks]
-    with threads_for(max(len(columns) for columns, _ in blocks)):
-        spectra = [_spectrum(*block, moment) for block in blocks]
-        values, along = (np.concatenate(parts) for parts in zip(*spectra, strict=True))
-        strength = _best_ridge(normal, values, along) if ridge == "auto" else float(ridge)
-        theta = np.empty(len(moment))
-        for columns, gram in blocks:
-            theta[columns] = -_cholesky_solve(gram, moment[columns], strength) / scale[columns]
-    lowest, highest = values.min() + strength, values.max() + strength
-    return Solution(
-        theta,
-        strength,
-        float(highest / lowest) if lowest > 0 else float("inf"),
-        float(np.sum(values / (values + strength))) if strength > 0 else float(np.sum(values > 0)),
-    )
-
-
-def _spectrum(columns: NDArray[np.int64], gram: Array, moment: Array) -> tuple[Array, Array]:
-    """The eigenvalues of a block, none below zero, and b along its eigenvectors."""
-    values, vectors = np.linalg.eigh(gram)
-    return np.maximum(values, 0.0), vectors.T @ moment[columns]
-
-
-def _best_ridge(normal: Normal, values: Array, along: Array) -> float:
+    scaled = _Scaled.of(normal, feature_scale(normal.diagonal, normal.kind))
+    with threads_for(max(len(columns) for columns, _ in scaled.blocks)):
+        spectra = [(np.linalg.eigh(gram), scaled.moment[columns]) for columns, gram in scaled.blocks]
+    values = np.concatenate([np.maximum(found.eigenvalues, 0.0) for found, _ in spectra])
+    along = np.concatenate([found.eigenvectors.T @ moment for found, moment in spectra])
     errors = []
     for ridge in RIDGES:
         shrunk = along / (values + ridge)
-        left = normal.square - 2 * along @ shrunk + shrunk @ (values * shrunk)
+        left = scaled.square - 2 * along @ shrunk + shrunk @ (values * shrunk)
         freedom = np.sum(values / (values + ridge))
         errors.append(max(left, 0.0) / max(1 - freedom / normal.n_rows, 1e-3) ** 2)
-    return float(RIDGES[int(np.argmin(errors))])
+    best = int(np.argmin(errors))
+    return Choice(Ridge(float(RIDGES[best])), errors[best] / (normal.square or 1.0))
+
+
+def held_out_ridge(halves: Sequence[Normal]) -> Choice:
+    """The ridge whose coefficients, fitted to either half, have the smallest loss on the other."""
+    kind = halves[0].kind
+    scale = feature_scale(np.mean([half.diagonal for half in halves], axis=0), kind)
+    best, least = Ridge(RIDGES[-1]), np.inf
+    for low in RELATIVE if (kind == LOW).any() else (1.0,):
+        stretched = scale * Ridge(1.0, low).stretch(kind)
+        one, other = (_Scaled.of(half, stretched) for half in halves)
+        errors = _errors(one, other) + _errors(other, one)
+        k = len(RIDGES) - 1 - int(np.argmin(errors[::-1]))  # of equals the strongest
+        if errors[k] < least:
+            best, least = Ridge(float(RIDGES[k]), low), float(errors[k])
+    return Choice(best, least / (sum(half.square for half in halves) or 1.0))
+
+
+def _errors(one: _Scaled, other: _Scaled) -> Array:
+    """The loss on one half of the coefficients that each ridge gives on the other."""
+    errors = np.full(len(RIDGES), other.square)
+    with threads_for(max(len(columns) for columns, _ in one.blocks)):
+        for (columns, gram), (_, judged) in zip(one.blocks, other.blocks, strict=True):
+            values, vectors = np.linalg.eigh(gram)
+            along = vectors.T @ one.moment[columns]
+            theta = -vectors @ (along[:, None] / (np.maximum(values, 0.0)[:, None] + RIDGES))
+            errors += np.sum(theta * (judged @ theta), axis=0) + 2 * other.moment[columns] @ theta
+    return errors
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """Normal equations of features divided by their scale."""
+
+    blocks: tuple[Block, ...]
+    moment: Array
+    square: float
+    scale: Array
+
+    @classmethod
+    def of(cls, normal: Normal, scale: Array) -> _Scaled:
+        blocks = tuple(Block(c, gram / np.outer(scale[c], scale[c])) for c, gram in normal.blocks)
+        return cls(blocks, normal.moment / scale, normal.square, scale)
 
 
 def _cholesky_solve(gram: Array, moment: Array, ridge: float) -> Array:
@@ -204,6 +270,6 @@ def _cholesky_solve(gram: Array, moment: Array, ridge: float) -> Array:
         return np.asarray(cho_solve(cho_factor(gram + ridge * np.eye(len(gram))), moment))
     except LinAlgError:
         raise LinAlgError(
-            f"The normal equations are singular with ridge={ridge:g}: some features are not told apart by the data; "
+            f"The normal equations are singular with ridge={ridge:g}: the data do not distinguish some features; "
             "use ridge='auto' or a larger one."
         ) from None

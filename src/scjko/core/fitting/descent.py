@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,10 +17,14 @@ from numpy.typing import NDArray
 from ..compute.blocks import filled, room
 from ..condition import loss
 from ..energy import models
-from ..energy.interactions import NO_LABEL, POPULATIONS
+from ..energy.interactions import NO_INPUT, POPULATIONS
 from ..energy.models import NeuralPotential, Weights
+from ..schemes import Scheme
+from ..variation import Variation
+from .parametrizations import Neural
 from .problem import Problem
 from .schedule import ROWS, Updates, learning_rates, n_batches, plan, update_key
+from .solved import Solved
 
 Array = NDArray[np.float64]
 
@@ -29,7 +33,7 @@ Array = NDArray[np.float64]
 #: potential averages it over all intervals: on embryoid bodies (splits 10 to 12) the error of a time-varying one is
 #: 0.578 after 3000 updates and 0.609 after 4000.
 UPDATES = 4000
-UPDATES_IMPLICIT_VARYING = 3000
+UPDATES_INVERTED = 3000
 #: Cells of its population that a point meets in one update, in each of two independent samples.
 PARTNERS = 16
 
@@ -37,39 +41,27 @@ PARTNERS = 16
 _optimizer = optax.chain(optax.clip_by_global_norm(10.0), optax.scale_by_adam())
 
 
-@dataclass(frozen=True)
-class Training:
-    """Settings of the gradient descent; ``epochs=None`` stands for as many as make the default number of updates."""
-
-    layers: tuple[int, ...] = (64, 64)
-    epochs: int | None = None
-    batch_size: int = 250
-    learning_rate: float = 2e-2
-    random_state: int = 0
-    n_devices: int | None = None
-    """Devices that share a batch; ``None`` for all that JAX has."""
-
-    def resolved(self, n_rows: int, scheme: str, mixing: str) -> Training:
-        """The same settings with the batch size and number of epochs for ``n_rows`` conditions of such an energy."""
-        batch_size = min(self.batch_size, 1 << (n_rows - 1).bit_length())
-        epochs = self.epochs
-        if epochs is None:
-            updates = UPDATES_IMPLICIT_VARYING if scheme == "implicit" and mixing != "constant" else UPDATES
-            epochs = -(-updates // n_batches(n_rows, batch_size))
-            # A multiple of ten from ten on, so that progress can be told in ten equal parts.
-            epochs = epochs if epochs < 10 else -(-epochs // 10) * 10
-        return replace(self, batch_size=batch_size, epochs=epochs)
+def resolved(neural: Neural, n_rows: int, scheme: Scheme, variation: Variation) -> Neural:
+    """The same network with the batch size and number of epochs for ``n_rows`` conditions."""
+    batch_size = min(neural.batch_size, 1 << (n_rows - 1).bit_length())
+    epochs = neural.epochs
+    if epochs is None:
+        inverts = scheme.forward == 1 and not variation.static
+        epochs = -(-(UPDATES_INVERTED if inverts else UPDATES) // n_batches(n_rows, batch_size))
+        # A multiple of ten from ten on, so that progress can be reported in ten equal parts.
+        epochs = epochs if epochs < 10 else -(-epochs // 10) * 10
+    return replace(neural, batch_size=batch_size, epochs=epochs)
 
 
 class _Rows(NamedTuple):
     """The problem on the device; padding has weight zero."""
 
     z: jax.Array
-    labels: jax.Array
+    inputs: jax.Array
     velocity: jax.Array
     weight: jax.Array
-    snapshot: jax.Array
-    score: jax.Array
+    place: jax.Array
+    pace: jax.Array
 
 
 class _Others(NamedTuple):
@@ -81,23 +73,26 @@ class _Others(NamedTuple):
 
 
 def descend(
-    problem: Problem, training: Training, on_progress: Callable[[float], object] = lambda fraction: None
-) -> tuple[Weights, Array]:
-    """Weights of each term after training, and the mean loss of each epoch (one for an energy that moves nothing).
+    problem: Problem,
+    training: Neural,
+    random_state: int = 0,
+    on_progress: Callable[[float], object] = lambda fraction: None,
+) -> Solved:
+    """The networks of each term after training, and the mean loss of each epoch, one for a zero energy.
 
     Raises
     ------
     FloatingPointError
-        If the loss is not finite, or in the end above that of an energy that moves nothing.
+        If the loss is not finite, or in the end above that of a zero energy.
     """
     assert training.epochs is not None
-    model, mesh = NeuralPotential(training.layers), device_mesh(training.n_devices)
+    mesh = device_mesh(training.n_devices)
+    model, kernel = NeuralPotential(tuple(training.layers)), NeuralPotential(tuple(training.layers), problem.even)
     batches = n_batches(len(problem.z), training.batch_size)
     n_padded = batches * training.batch_size
     rows, others = _rows(problem, room(n_padded, ROWS)), _others(problem)
-    key = np.uint32(training.random_state % 2**32)
-    terms = ("interaction",) * bool(problem.populations) + ("internal",) * bool(problem.mixtures)
-    state = _start(model, terms, problem.n_dims, problem.labels.shape[1], key)
+    key = np.uint32(random_state % 2**32)
+    state = _start(model, bool(problem.populations), problem.n_dims, problem.inputs.shape[1], key)
     if mesh is not None:  # every device has all the data, and takes its share of each batch
         rows, others, state = jax.device_put((rows, others, state), NamedSharding(mesh, PartitionSpec()))
     epochs = np.arange(training.epochs, dtype=np.uint32)
@@ -107,12 +102,13 @@ def descend(
     for start in range(0, training.epochs, chunk):
         now = slice(start, start + chunk)
         updates = plan(key, epochs[now], rates[now], training.batch_size)
-        state, values = run(model, mesh, state, rows, others, key, training.batch_size, updates)
+        state, values = run(model, kernel, mesh, state, rows, others, key, training.batch_size, updates)
         means = values.reshape(chunk, batches).mean(axis=1)
         losses.append(means * (n_padded / len(problem.z)) / problem.n_dims)
         _check(losses, state[0], training, last=start + chunk == training.epochs)
         on_progress(chunk / training.epochs)
-    return jax.tree.map(np.asarray, state[0]), np.concatenate(losses)
+    weights = jax.tree.map(np.asarray, state[0])
+    return Solved(weights, model, kernel if problem.populations else None, np.concatenate(losses))
 
 
 def device_mesh(n_devices: int | None) -> Mesh | None:
@@ -124,15 +120,15 @@ def device_mesh(n_devices: int | None) -> Mesh | None:
     return None if len(chosen) == 1 else Mesh(np.array(chosen), ("cells",))
 
 
-def _check(losses: list[Array], weights: Weights, training: Training, last: bool) -> None:
+def _check(losses: list[Array], weights: Weights, training: Neural, last: bool) -> None:
     recent = losses[-1]
     if np.isfinite(recent).all() and not (last and recent.mean() > 1.5):
         return
     finite = {term: all(np.isfinite(w).all() for w in jax.tree.leaves(weights[term])) for term in weights}
     culprits = [term for term, fine in finite.items() if not fine] or list(weights)
     raise FloatingPointError(
-        f"The fit of the {' and the '.join(culprits)} diverged: the loss is {recent[-1]:.3g} times that of an energy "
-        f"that moves nothing. Lower learning_rate (now {training.learning_rate:g}) or, if it was cut short, raise "
+        f"The fit of the {' and the '.join(culprits)} diverged: the loss is {recent[-1]:.3g} times that of a zero "
+        f"energy. Lower learning_rate (now {training.learning_rate:g}) or, if it was cut short, raise "
         f"epochs (now {training.epochs}), and check the representation for extreme values."
     )
 
@@ -140,11 +136,11 @@ def _check(losses: list[Array], weights: Weights, training: Training, last: bool
 def _rows(problem: Problem, n_padded: int) -> _Rows:
     arrays: tuple[NDArray[Any], ...] = (
         problem.z,
-        problem.labels,
+        problem.inputs,
         problem.velocity,
         problem.weight,
-        problem.snapshot,
-        problem.score,
+        np.searchsorted(sorted(problem.populations), problem.place),
+        problem.pace,
     )
     return _Rows(*(_on_device(filled(array, n_padded)) for array in arrays))
 
@@ -157,47 +153,41 @@ def _on_device(array: NDArray[Any]) -> jax.Array:
 def _others(problem: Problem) -> _Others | None:
     if not problem.populations:
         return None
-    sizes = np.array([len(p.weight) for p in problem.populations])
+    populations = [problem.populations[place] for place in sorted(problem.populations)]
+    sizes = np.array([len(p.weight) for p in populations])
     most = room(int(sizes.max()), POPULATIONS)
     points, weight = np.zeros((len(sizes), most, problem.n_dims), np.float32), np.zeros((len(sizes), most), np.float32)
-    for k, (population, size) in enumerate(zip(problem.populations, sizes, strict=True)):
+    for k, (population, size) in enumerate(zip(populations, sizes, strict=True)):
         points[k, :size], weight[k, :size] = population.points, population.weight * size
     return _Others(_on_device(points), _on_device(weight), _on_device(sizes))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _start(
-    model: NeuralPotential, terms: tuple[str, ...], n_dims: int, n_labels: int, seed: jax.Array
+    model: NeuralPotential, interacting: bool, n_dims: int, n_inputs: int, seed: jax.Array
 ) -> tuple[Weights, Any]:
     """Random weights, and the optimizer's memory of nothing yet."""
     key = jax.random.key(seed)
-    weights = {"potential": model.start(key, n_dims, n_labels)}
-    if "interaction" in terms:
-        weights["interaction"] = model.start(jax.random.fold_in(key, 1), n_dims, len(NO_LABEL))
-    if "internal" in terms:
-        weights["internal"] = {"beta": jnp.zeros(())}
+    weights = {"potential": model.start(key, n_dims, n_inputs)}
+    if interacting:
+        weights["interaction"] = model.start(jax.random.fold_in(key, 1), n_dims, len(NO_INPUT))
     return weights, _optimizer.init(weights)
-
-
-def _slope(model: NeuralPotential, weights: Weights, rows: _Rows) -> jax.Array:
-    """∇V + β ∇log ρ at each row."""
-    slope = models.gradients(model, weights["potential"], rows.z, rows.labels)
-    return slope + weights["internal"]["beta"] * rows.score[:, 0] if "internal" in weights else slope
 
 
 def _felt(
     model: NeuralPotential, weights: Weights, rows: _Rows, others: _Others, key: jax.Array, width: int
 ) -> jax.Array:
-    """∫ ∇U(z − z') dμ(z') at each row, estimated from a few random cells of its snapshot."""
-    size = others.size[rows.snapshot][:, None]
+    """∫ ∇U(z − z') dμ(z') at each row, estimated from a few random cells of its population."""
+    size = others.size[rows.place][:, None]
     # As many numbers as without padding, so that they do not depend on the number of devices.
     uniform = _padded(jax.random.uniform(key, (width, PARTNERS)), len(rows.z) - width)
     met = jnp.minimum((uniform * size).astype(jnp.int32), size - 1)
-    snapshot = jnp.broadcast_to(rows.snapshot[:, None], met.shape)
-    away = rows.z[:, None, :] - others.points[snapshot, met]
-    labels = jnp.ones((away.shape[0] * PARTNERS, len(NO_LABEL)), dtype=away.dtype)
-    slopes = models.gradients(model, weights["interaction"], away.reshape(-1, away.shape[-1]), labels)
-    return jnp.mean(others.weight[snapshot, met][..., None] * slopes.reshape(away.shape), axis=1)
+    place = jnp.broadcast_to(rows.place[:, None], met.shape)
+    away = rows.z[:, None, :] - others.points[place, met]
+    inputs = jnp.ones((away.shape[0] * PARTNERS, len(NO_INPUT)), dtype=away.dtype)
+    slopes = models.gradients(model, weights["interaction"], away.reshape(-1, away.shape[-1]), inputs)
+    felt = jnp.mean(others.weight[place, met][..., None] * slopes.reshape(away.shape), axis=1)
+    return rows.pace[:, None] * felt
 
 
 def _shared(rows: _Rows, mesh: Mesh | None) -> _Rows:
@@ -214,6 +204,7 @@ def _padded(array: jax.Array, missing: int) -> jax.Array:
 
 def run(
     model: NeuralPotential,
+    kernel: NeuralPotential,
     mesh: Mesh | None,
     state: Any,
     rows: _Rows,
@@ -225,14 +216,15 @@ def run(
     """The state after these updates, and the loss before each of them."""
     share, values = np.float32(1 / batch_size), []
     for n_made, piece in updates.pieces():
-        state, losses = _run_piece(model, mesh, state, rows, others, seed, share, np.int32(n_made), piece)
+        state, losses = _run_piece(model, kernel, mesh, state, rows, others, seed, share, np.int32(n_made), piece)
         values.append(np.asarray(losses, dtype=np.float64)[:n_made])
     return state, np.concatenate(values)
 
 
-@partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
+@partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
 def _run_piece(
     model: NeuralPotential,
+    kernel: NeuralPotential,
     mesh: Mesh | None,
     state: Any,
     everything: _Rows,
@@ -245,10 +237,10 @@ def _run_piece(
     """The first ``n_made`` updates as one compiled program."""
 
     def batch_loss(weights: Weights, rows: _Rows, key: jax.Array) -> jax.Array:
-        slope, width = _slope(model, weights, rows), updates.rows.shape[1]
+        slope, width = models.gradients(model, weights["potential"], rows.z, rows.inputs), updates.rows.shape[1]
         if others is None:
             return loss(slope, rows.velocity, rows.weight) * share
-        one, two = (slope + _felt(model, weights, rows, others, k, width) for k in jax.random.split(key))
+        one, two = (slope + _felt(kernel, weights, rows, others, k, width) for k in jax.random.split(key))
         return loss(one, rows.velocity, rows.weight, two) * share
 
     def update(i: jax.Array, carried: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
@@ -258,8 +250,6 @@ def _run_piece(
         value, slope = jax.value_and_grad(batch_loss)(weights, rows, update_key(seed, epoch, number))
         direction, memory = _optimizer.update(slope, memory)
         weights = jax.tree.map(lambda w, d: w - rate * d, weights, direction)
-        if "internal" in weights:
-            weights["internal"] = {"beta": jnp.maximum(weights["internal"]["beta"], 0.0)}
         return (weights, memory), values.at[i].set(value)
 
     return jax.lax.fori_loop(0, n_made, update, (state, jnp.zeros(updates.rate.shape)))

@@ -2,124 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..condition import Conditions
+from ..condition import Conditions, anchored
 from ..energy.density import Mixture, fit_mixture, scores
 from ..energy.interactions import Population, population
-from ..timeline import Intervals, conditioning
+from ..energy.specification import Terms
+from ..energy.terms import Units
+from ..schemes import Scheme
+from ..timeline import Timeline
+from ..transport import Coupling, OperatorCoupling
+from ..variation import Variation
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
-TERMS = ("potential", "interaction", "internal")
 #: Displacements below this fraction of the population's spread are rounding: such cells do not move.
 STILL = 1e-12
 
 
-@dataclass(frozen=True)
-class Scales:
-    """The units of a fit: coordinates are centred and divided by ``length``, velocities divided by ``speed``."""
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Coupled snapshots: what an energy is fitted to."""
 
-    center: Array
-    length: float
-    speed: float
+    points: Sequence[Array]
+    weights: Sequence[Array]
+    couplings: Sequence[Coupling | OperatorCoupling]
+    timeline: Timeline
 
-    @classmethod
-    def of(cls, points: Sequence[Array], weights: Sequence[Array], rows: Conditions, gap: float) -> Scales:
-        """The centre of all cells, their root-mean-square spread, and that of the velocities; one where that is zero.
+    def at(self, place: float) -> tuple[Array, Array]:
+        """The cells at a place and their weights: snapshot k, or at k + ½ the middle of interval k."""
+        k, anchor = int(place), place % 1
+        if anchor == 0:
+            return self.points[k], self.weights[k]
+        z, _, weight = anchored(self.points[k], self.points[k + 1], self.couplings[k], anchor)
+        return z, weight
 
-        Snapshots weigh as much as they have cells of any weight; ``gap`` is the longest time between two of them.
-        """
-        cells, sizes = np.concatenate(points), [np.count_nonzero(w) for w in weights]
-        weight = np.concatenate([w * size for w, size in zip(weights, sizes, strict=True)]) / sum(sizes)
-        if np.ptp(weight) <= 1e-12 * weight.max():  # then means are more exact
-            center = cells.mean(axis=0)
-            length = float(np.sqrt(np.mean((cells - center) ** 2)))
-        else:
-            center = weight @ cells
-            length = float(np.sqrt(weight @ np.mean((cells - center) ** 2, axis=1)))
-        speed = float(np.sqrt(relative(rows.importance) @ np.mean(rows.velocity**2, axis=1) / len(rows.weight)))
-        # Cells that only seem to move, by rounding, do not set the unit.
-        still = speed * gap <= STILL * length
-        return cls(center, length or 1.0, 1.0 if still else speed)
-
-    def inner(self, x: Array) -> Array:
-        """Coordinates in the units of the fit."""
-        return (x - self.center) / self.length
+    def places(self, scheme: Scheme) -> list[float]:
+        """The snapshots, and the places between them where the condition holds."""
+        inner = {k + a for k in range(self.timeline.n_intervals) for a in scheme.anchors}
+        return sorted({*map(float, range(len(self.points))), *inner})
 
 
-@dataclass(frozen=True)
+def units_of(course: Course, rows: Conditions, variation: Variation) -> Units:
+    """The centre of all cells, their root-mean-square spread, and the unit of velocities in each interval.
+
+    Snapshots weigh as much as they have cells of any weight. If intervals share coefficients they share the unit of
+    velocities, otherwise that of displacements: then short and long intervals are fitted alike. Units are one where
+    nothing spreads or moves.
+    """
+    cells, sizes = np.concatenate(course.points), [np.count_nonzero(w) for w in course.weights]
+    weight = np.concatenate([w * size for w, size in zip(course.weights, sizes, strict=True)]) / sum(sizes)
+    if np.ptp(weight) <= 1e-12 * weight.max():  # then means are more exact
+        center = cells.mean(axis=0)
+        length = float(np.sqrt(np.mean((cells - center) ** 2)))
+    else:
+        center = weight @ cells
+        length = float(np.sqrt(weight @ np.mean((cells - center) ** 2, axis=1)))
+    gaps = course.timeline.gaps
+    if variation.shared:
+        speed = np.full(len(gaps), _root_mean_square(rows.velocity, rows.importance))
+    else:
+        speed = _root_mean_square(rows.velocity * rows.gap[:, None], rows.weight) / gaps
+    # Cells that only seem to move, by rounding, do not set the unit.
+    still = float((speed * gaps).max()) <= STILL * length
+    return Units(center, length or 1.0, np.ones(len(gaps)) if still else speed)
+
+
+def _root_mean_square(values: Array, weight: Array) -> float:
+    return float(np.sqrt(relative(weight) @ np.mean(values**2, axis=1) / len(weight)))
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows of conditions, ready for a model: points, labels, velocities, weights, and the terms that are active."""
+    """Rows of conditions, ready for a model: points, inputs, velocities, weights, and the terms that are active."""
 
     z: NDArray[np.float32]
-    labels: NDArray[np.float32]
+    inputs: NDArray[np.float32]
+    """What the model is told of each point's place."""
     velocity: Array
     weight: Array
     """Weights of mean one."""
-    interval: NDArray[np.int64]
-    end: Array
-    """Which interval each point stands in, and at which end of it."""
-    populations: tuple[Population, ...]
-    """Of each snapshot, the cells that others feel; empty without interaction."""
-    mixtures: tuple[Mixture, ...]
-    """Of each snapshot, its density; empty without internal energy."""
-    score: Array
-    """∇ log ρ at each point (n, 1, d), or (n, 0, d) without internal energy."""
+    interval: Index
+    anchor: Array
+    pace: Array
+    """The unit of velocities that all intervals have in common, over that of each row's interval."""
+    populations: Mapping[float, Population] = field(default_factory=dict)
+    """The cells that others feel, by place; empty without interaction."""
+    even: bool = False
+    """Whether the interaction kernel is even."""
+    score: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    """∇ log ρ at each point (n, 1, d), or (n, 0, d) without internal energy, in the units of the row."""
 
     @property
-    def snapshot(self) -> NDArray[np.int64]:
-        """The snapshot that each point belongs to."""
-        return self.interval + self.end.astype(np.int64)
+    def place(self) -> Array:
+        """The population that each point belongs to."""
+        return self.interval + self.anchor
 
     @property
     def n_dims(self) -> int:
         """The number of dimensions."""
         return self.z.shape[1]
 
+    def rows(self, chosen: Index) -> Problem:
+        """The same problem with some of its rows."""
+        names = ("z", "inputs", "velocity", "weight", "interval", "anchor", "pace", "score")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+
 
 def make_problem(
-    points: Sequence[Array],
-    point_weights: Sequence[Array],
     rows: Conditions,
-    scales: Scales,
-    intervals: Intervals,
-    *,
-    terms: Sequence[str],
-    scheme: str,
-    mixing: str,
-    n_components: int,
-    random_state: int,
+    units: Units,
+    timeline: Timeline,
+    scheme: Scheme,
+    variation: Variation,
+    populations: Mapping[float, Population] | None = None,
+    mixtures: Mapping[float, Mixture] | None = None,
+    even: bool = False,
 ) -> Problem:
-    """The problem that these conditions pose to an energy of these terms."""
-    z = scales.inner(rows.points)
-    snapshot = rows.interval + rows.end.astype(np.int64)
-    inner = [scales.inner(x) for x in points]
-    populations: tuple[Population, ...] = ()
-    mixtures: tuple[Mixture, ...] = ()
+    """The problem that these conditions pose."""
+    z, speed = (rows.points - units.center) / units.length, units.speed[rows.interval]
+    pace = common_speed(units) / speed
     score = np.zeros((len(z), 0, z.shape[1]))
-    if "interaction" in terms:
-        populations = tuple(population(x, w, random_state) for x, w in zip(inner, point_weights, strict=True))
-    if "internal" in terms:
-        mixtures = tuple(
-            fit_mixture(x, w, n_components, random_state) for x, w in zip(inner, point_weights, strict=True)
-        )
-        score = scores(mixtures, z, snapshot)[:, None, :]
+    if mixtures:
+        score = pace[:, None, None] * scores(mixtures, z, rows.place)[:, None, :]
     return Problem(
         z.astype(np.float32),
-        conditioning(intervals, rows.interval, rows.end, scheme, mixing),
-        rows.velocity / scales.speed,
-        relative(rows.importance),
+        variation.inputs(timeline, rows.interval, rows.anchor, scheme.anchors),
+        rows.velocity / speed[:, None],
+        relative(rows.importance * speed**2),
         rows.interval,
-        rows.end,
-        populations,
-        mixtures,
+        rows.anchor,
+        pace,
+        populations or {},
+        even,
         score,
     )
+
+
+def common_speed(units: Units) -> float:
+    """The unit of velocities of terms that do not vary in time: that of the slowest interval."""
+    return float(units.speed.min())
+
+
+def felt_populations(course: Course, units: Units, scheme: Scheme, random_state: int) -> dict[float, Population]:
+    """The cells that others feel, at every place."""
+    found = {}
+    for place in course.places(scheme):
+        x, weight = course.at(place)
+        found[place] = population((x - units.center) / units.length, weight, random_state)
+    return found
+
+
+def densities(course: Course, units: Units, scheme: Scheme, terms: Terms, random_state: int) -> dict[float, Mixture]:
+    """The density at every place, in the units of the fit; none without internal energy."""
+    if terms.internal is None:
+        return {}
+    found = {}
+    for place in course.places(scheme):
+        x, weight = course.at(place)
+        z = (x - units.center) / units.length
+        found[place] = fit_mixture(z, weight, terms.internal.n_components, random_state)
+    return found
 
 
 def relative(weight: Array) -> Array:

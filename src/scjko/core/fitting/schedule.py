@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from numpy.typing import NDArray
 
 from ..compute.blocks import filled, room
@@ -97,8 +98,6 @@ def update_key(seed: jax.Array, epoch: jax.Array, number: jax.Array) -> jax.Arra
 
 def learning_rates(peak: float, n_updates: int) -> NDArray[np.float32]:
     """A one-cycle schedule (Smith and Topin 2019) along cosines: up in the first 30 %, then down to almost nothing."""
-    done = np.arange(n_updates) / n_updates
-    rising, falling = done / 0.3, (done - 0.3) / 0.7
-    up = peak * (1 / 25 + (1 - 1 / 25) * (1 - np.cos(np.pi * rising)) / 2)
-    down = peak * (1e-4 + (1 - 1e-4) * (1 + np.cos(np.pi * falling)) / 2)
-    return np.where(done < 0.3, up, down).astype(np.float32)
+    schedule = optax.cosine_onecycle_schedule(n_updates, peak)
+    # In one of few sizes: a program is compiled for each.
+    return np.asarray(jax.vmap(schedule)(np.arange(1 << n_updates.bit_length())), dtype=np.float32)[:n_updates]

@@ -41,7 +41,7 @@ def missing_products(problem: Problem, residual: Array, known: tuple[Powers, ...
     product come those it contains, as z_i z_j with z_i² z_j: a potential that has the one has the other around another
     origin.
     """
-    n_dims, n_mixed = problem.n_dims, problem.labels.shape[1]
+    n_dims, n_mixed = problem.n_dims, problem.inputs.shape[1]
     left, moved = (float(problem.weight @ np.sum(values**2, axis=1)) for values in (residual, problem.velocity))
     if left <= ROUNDING * moved:
         return ()
@@ -69,10 +69,10 @@ def significance(problem: Problem, residual: Array, a: int, b: int) -> Array:
     Cells of one snapshot are independent. Those of different snapshots may not be, if particles are followed or if both
     ends of a displacement are fitted: so standard deviations are added, as if they all went together, and not squares.
     """
-    _, first, group = np.unique(2 * problem.interval + problem.end, return_index=True, return_inverse=True)
-    n_mixed = problem.labels.shape[1]
+    _, first, group = np.unique(2 * problem.interval + problem.anchor, return_index=True, return_inverse=True)
+    n_mixed = problem.inputs.shape[1]
     score, deviation = np.zeros((2, n_mixed, problem.n_dims, problem.n_dims))
-    for g, mix in enumerate(problem.labels[first].astype(np.float64)):
+    for g, mix in enumerate(problem.inputs[first].astype(np.float64)):
         moment, square = _sums(problem, residual, np.flatnonzero(group == g), a, b)
         score += mix[:, None, None] * moment
         deviation += np.abs(mix)[:, None, None] * np.sqrt(square)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.spatial import cKDTree
+
+from ..compute.neighbours import nearest
 
 Array = NDArray[np.float64]
 
@@ -48,7 +49,6 @@ def smoothed(grid: Array, points: Array, values: Array, n_nearest: int = 15) -> 
 
     The weights fall off over the distance to the farthest of the nearest: sharp among many points, smooth among few.
     """
-    nearest = np.arange(1, min(n_nearest, len(points)) + 1)
-    distance, near = map(np.asarray, cKDTree(points).query(grid, k=nearest))
+    distance, near = nearest(points, grid, n_nearest)
     weight = np.exp(-2 * (distance / np.maximum(distance[:, -1:], 1e-300)) ** 2)
     return np.sum(weight[..., None] * values[near], axis=1) / weight.sum(axis=1)[:, None]

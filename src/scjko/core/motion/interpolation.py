@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
-from ..energy.energies import Energy
+from ..compute.neighbours import nearest
+from ..energy.energy import Energy
 from ..judging.baselines import Cloud, midpoint
 from ..judging.metrics import emd
-from ..transport.couplings import exact
-from .motion import Step
+from ..transport import exact
+from .paths import Step
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def towards_observed(points: Array, observed: Array, strength: float, random_sta
     they can be, and how they scatter.
     """
     n_near = min(NEIGHBOURS, len(observed))
-    near = np.asarray(cKDTree(observed).query(points, k=np.arange(1, n_near + 1))[1])
+    _, near = nearest(observed, points, n_near)
     chosen = np.random.default_rng(random_state).integers(0, n_near, len(points))
     return np.asarray(points + strength * (observed[near[np.arange(len(points)), chosen]] - points))
 

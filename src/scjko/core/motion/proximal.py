@@ -1,4 +1,7 @@
-"""Proximal steps: the minimiser of a potential plus half the squared distance from where a cell is."""
+"""Proximal steps: the minimiser of a potential plus half the squared distance from where a cell is.
+
+A negative rate is allowed: it inverts an explicit step.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ class Proximal(NamedTuple):
     """Where each point went, and whether the minimum was found."""
 
     points: jax.Array
+    value: jax.Array
     converged: jax.Array
 
 
@@ -36,17 +40,30 @@ class _State(NamedTuple):
 
 
 @partial(jax.jit, static_argnums=0)
-def proximal(model: Model, weights: Weights, z: jax.Array, c: jax.Array, rate: jax.Array) -> Proximal:
-    """argmin over w of rate · V(w, c) + ½‖w − z‖² for each point z, by a damped Newton method started at z.
+def proximal(model: Model, weights: Weights, z: jax.Array, start: jax.Array, c: jax.Array, rate: jax.Array) -> Proximal:
+    """argmin over w of rate · V(w, c) + ½‖w − z‖² for each point z, by a damped Newton method from ``start``.
 
-    A point whose slope is not below the tolerance after the last iteration is flagged as not converged.
+    The minimum is the one that descent from ``start`` leads to; there may be others. A point whose slope is not below
+    the tolerance after the last iteration is flagged as not converged.
     """
-    return jax.vmap(partial(_proximal_point, model), (None, 0, 0, None))(weights, z, c, rate)
+    return jax.vmap(partial(_proximal_point, model), (None, 0, 0, 0, None))(weights, z, start, c, rate)
 
 
-def _proximal_point(model: Model, weights: Weights, z: jax.Array, c: jax.Array, rate: jax.Array) -> Proximal:
+@partial(jax.jit, static_argnums=0)
+def objectives(model: Model, weights: Weights, z: jax.Array, w: jax.Array, c: jax.Array, rate: jax.Array) -> jax.Array:
+    """What :func:`proximal` minimises, at points ``w``."""
+    return jax.vmap(partial(_objective, model), (None, 0, 0, 0, None))(weights, z, w, c, rate)
+
+
+def _objective(model: Model, weights: Weights, z: jax.Array, w: jax.Array, c: jax.Array, rate: jax.Array) -> jax.Array:
+    return rate * model.value(weights, w, c) + jnp.sum((w - z) ** 2) / 2
+
+
+def _proximal_point(
+    model: Model, weights: Weights, z: jax.Array, begin: jax.Array, c: jax.Array, rate: jax.Array
+) -> Proximal:
     def objective(w: jax.Array) -> jax.Array:
-        return rate * model.value(weights, w, c) + jnp.sum((w - z) ** 2) / 2
+        return _objective(model, weights, z, w, c, rate)
 
     value_and_slope = jax.value_and_grad(objective)
     curvature = jax.hessian(objective)
@@ -76,10 +93,10 @@ def _proximal_point(model: Model, weights: Weights, z: jax.Array, c: jax.Array, 
             state.iteration + 1,
         )
 
-    value, slope = value_and_slope(z)
-    start = _State(z, value, slope, jnp.zeros((), z.dtype), jnp.zeros((), jnp.int32))
+    value, slope = value_and_slope(begin)
+    start = _State(begin, value, slope, jnp.zeros((), z.dtype), jnp.zeros((), jnp.int32))
     state = jax.lax.while_loop(unsolved, iterate, start)
-    return Proximal(state.z, _norm(state.slope) <= TOLERANCE)
+    return Proximal(state.z, state.value, _norm(state.slope) <= TOLERANCE)
 
 
 def _relaxed(damping: jax.Array) -> jax.Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.spatial import cKDTree
+
+from ..compute.neighbours import nearest
 
 Array = NDArray[np.float64]
 
@@ -17,11 +18,10 @@ def transitions(moved: Array, cells: Array, n_neighbors: int) -> sparse.csr_matr
     p_j ∝ exp(−2 ‖y − x_j‖² / h²), where h is the distance of the farthest of them: sharp where cells are dense, wide
     where they are sparse.
     """
-    nearest = np.arange(1, min(n_neighbors, len(cells)) + 1)
-    distance, column = (np.asarray(found) for found in cKDTree(cells).query(moved, k=nearest))
+    distance, column = nearest(cells, moved, n_neighbors)
     farthest = np.maximum(distance[:, -1:], np.finfo(float).tiny)
     weight = np.exp(-2 * (distance / farthest) ** 2)
-    row = np.repeat(np.arange(len(moved)), len(nearest))
+    row = np.repeat(np.arange(len(moved)), column.shape[1])
     probability = weight / weight.sum(axis=1, keepdims=True)
     return sparse.csr_matrix((probability.ravel(), (row, column.ravel())), shape=(len(moved), len(cells)))
 

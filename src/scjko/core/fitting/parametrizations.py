@@ -1,0 +1,121 @@
+"""How an energy is written: networks trained by gradient descent, or features with coefficients in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from ..checks import check_integer, check_list, check_option, check_positive
+from ..variation import Labelled, Separate, Smooth, Static, Variation
+
+#: What a network is told of an interval, and the labels of the timeline that this is.
+TIME_LABELS = {"interval": "ranks", "target": "targets"}
+
+
+class Parametrization:
+    """How the potential and the interaction kernel are written."""
+
+    name: ClassVar[str]
+    #: What ``time_varying`` may be, beside None.
+    variations: ClassVar[tuple[bool | str, ...]] = (True, False)
+
+    def variation(self, time_varying: bool | str) -> Variation:
+        """How the potential varies in time."""
+        raise NotImplementedError
+
+    def options(self) -> dict[str, Any]:
+        """Its options by name, without those that are None."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neural(Parametrization):
+    """Multi-layer perceptrons, trained by gradient descent.
+
+    Parameters
+    ----------
+    layers
+        Widths of the hidden layers.
+    epochs
+        Passes over the data. Defaults to about 4000 updates (3000 for an implicit, time-varying fit).
+    batch_size
+        Cells per update.
+    learning_rate
+        Peak of the one-cycle schedule.
+    time_label
+        What the network is told of an interval: ``"interval"``, its rank, or ``"target"``, the time it leads to, as in
+        the paper.
+    n_devices
+        JAX devices that share each batch. Defaults to all; the fit is the same up to rounding.
+    """
+
+    name: ClassVar[str] = "neural"
+    layers: Sequence[int] = (64, 64)
+    epochs: int | None = None
+    batch_size: int = 250
+    learning_rate: float = 2e-2
+    time_label: str = "interval"
+    n_devices: int | None = None
+
+    def __post_init__(self) -> None:
+        layers = tuple(check_integer("layers", width) for width in check_list("layers", self.layers))
+        object.__setattr__(self, "layers", layers)
+        for name in ("epochs", "n_devices"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name))
+        check_integer("batch_size", self.batch_size)
+        check_positive("learning_rate", self.learning_rate)
+        check_option("time_label", self.time_label, TIME_LABELS)
+
+    def variation(self, time_varying: bool | str) -> Variation:
+        """One network for all times, or one that reads a label of the interval."""
+        return Labelled(TIME_LABELS[self.time_label]) if time_varying else Static()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear(Parametrization):
+    """Sums of monomials and radial basis functions, solved in closed form.
+
+    Parameters
+    ----------
+    degree
+        Highest degree of the monomials. Defaults to 4; with more than 500 monomials, single-coordinate powers plus the
+        pairwise products selected from the data.
+    n_centers
+        Number of radial basis functions, at the centres of clusters of cells. Defaults to a tenth of the cells, at most
+        50 in one dimension, 600 in two and 300 in more.
+    ridge
+        Regularisation, on features of unit mean square. ``"auto"`` chooses it by the error on cells that are held out
+        and coupled separately.
+    """
+
+    name: ClassVar[str] = "linear"
+    variations: ClassVar[tuple[bool | str, ...]] = (True, False, "smooth")
+    degree: int | None = None
+    n_centers: int | None = None
+    ridge: float | str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.degree is not None:
+            check_integer("degree", self.degree)
+        if self.n_centers is not None:
+            check_integer("n_centers", self.n_centers, minimum=0)
+        if self.ridge != "auto":
+            check_positive("ridge", self.ridge)
+
+    def variation(self, time_varying: bool | str) -> Variation:
+        """One set of coefficients, one for each interval, or coefficients that are quadratic in time."""
+        return Smooth() if time_varying == "smooth" else Separate() if time_varying else Static()
+
+
+PARAMETRIZATIONS: dict[str, type[Neural] | type[Linear]] = {"neural": Neural, "linear": Linear}
+
+
+def as_parametrization(value: Any) -> Neural | Linear:
+    """A parametrisation from its name, or itself."""
+    if isinstance(value, Neural | Linear):
+        return value
+    check_option("parametrization", value, PARAMETRIZATIONS)
+    return PARAMETRIZATIONS[value]()

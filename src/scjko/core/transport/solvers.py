@@ -1,0 +1,256 @@
+"""Solvers of couplings as objects: a name, checked options, the memory they need, and how they couple snapshots."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks import check_integer, check_option, check_positive
+from ..compute.limits import machine_memory
+from ..compute.parallel import side_by_side
+from . import budget
+from .batches import batched
+from .coupling import Coupling, uniform
+from .decomposition import decomposed
+from .entropic import sinkhorn
+from .linear_program import exact
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solver(ABC):
+    """A solver of couplings with its options.
+
+    Parameters
+    ----------
+    memory_limit
+        Gigabytes that couplings may take. Defaults to a quarter of the memory that this process may use.
+    """
+
+    name: ClassVar[str]
+
+    memory_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory_limit is not None:
+            self._set(memory_limit=check_positive("memory_limit", self.memory_limit))
+
+    def _set(self, **checked: Any) -> None:
+        """Replace options by their checked values, of Python's own types."""
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @abstractmethod
+    def solve(
+        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
+    ) -> Coupling:
+        """The coupling of two snapshots with weights ``a`` and ``b``, by default equal for all cells."""
+
+    @abstractmethod
+    def need(self, n: int, m: int, n_dims: int) -> int:
+        """Bytes that the coupling of ``n`` and ``m`` cells takes."""
+
+    def for_size(self, n: int, m: int, n_dims: int, limit: int) -> Solver:
+        """The solver that takes ``n`` and ``m`` cells within ``limit`` bytes: itself, unless it leaves a choice."""
+        return self
+
+    @property
+    def limit(self) -> int:
+        """Bytes that couplings may take."""
+        return machine_memory() // 4 if self.memory_limit is None else int(self.memory_limit * 1e9)
+
+    def options(self) -> dict[str, Any]:
+        """The options by name, without those that are None."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(Solver):
+    """Optimal couplings by linear programming (POT).
+
+    Parameters
+    ----------
+    memory_limit
+        Gigabytes that couplings may take. Defaults to a quarter of the memory that this process may use.
+    """
+
+    name: ClassVar[str] = "exact"
+
+    def solve(
+        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
+    ) -> Coupling:
+        """The optimal coupling; there is nothing random about it."""
+        return exact(x, y, a, b)
+
+    def need(self, n: int, m: int, n_dims: int) -> int:
+        """Bytes for all pairs of cells."""
+        return budget.PER_PAIR * n * m
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decomposed(Solver):
+    """Couplings refined patch by patch to within a few per cent of the optimum, for large snapshots.
+
+    Parameters
+    ----------
+    memory_limit
+        Gigabytes that couplings may take. Defaults to a quarter of the memory that this process may use.
+    """
+
+    name: ClassVar[str] = "decomposed"
+
+    def solve(
+        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
+    ) -> Coupling:
+        """The refined coupling; ``random_state`` is the seed of the patches."""
+        return decomposed(x, y, a, b, random_state=random_state)
+
+    def need(self, n: int, m: int, n_dims: int) -> int:
+        """Bytes for each cell and its coordinates."""
+        return (n + m) * (budget.PER_CELL + budget.PER_COORDINATE * n_dims)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto(Solver):
+    """Exact couplings where they take less than some 15 seconds and fit into memory, decomposed ones elsewhere.
+
+    Parameters
+    ----------
+    memory_limit
+        Gigabytes that couplings may take. Defaults to a quarter of the memory that this process may use.
+    """
+
+    name: ClassVar[str] = "auto"
+
+    def solve(
+        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
+    ) -> Coupling:
+        """The coupling by the solver that suits the number of cells."""
+        chosen = self.for_size(len(x), len(y), x.shape[1], self.limit)
+        return chosen.solve(x, y, a, b, random_state=random_state)
+
+    def need(self, n: int, m: int, n_dims: int) -> int:
+        """Bytes that the chosen solver takes."""
+        return self.for_size(n, m, n_dims, self.limit).need(n, m, n_dims)
+
+    def for_size(self, n: int, m: int, n_dims: int, limit: int) -> Solver:
+        """The exact solver for snapshots small enough for it, the decomposed one for others."""
+        small = Exact(memory_limit=self.memory_limit)
+        if n * m <= budget.LARGEST_EXACT and small.need(n, m, n_dims) <= limit:
+            return small
+        return Decomposed(memory_limit=self.memory_limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batched(Solver):
+    """Optimal couplings of random batches of cells, put together.
+
+    Parameters
+    ----------
+    size
+        Cells of each snapshot in a batch.
+    memory_limit
+        Gigabytes that couplings may take. Defaults to a quarter of the memory that this process may use.
+    """
+
+    name: ClassVar[str] = "batched"
+
+    size: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(size=check_integer("size", self.size, minimum=2))
+
+    def solve(
+        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
+    ) -> Coupling:
+        """The couplings of all batches as one; ``random_state`` is the seed of the batches."""
+        return batched(x, y, a, b, size=self.size, random_state=random_state)
+
+    def need(self, n: int, m: int, n_dims: int) -> int:
+        """Bytes for all pairs of cells in a batch."""
+        return budget.PER_PAIR * min(n, self.size) * min(m, self.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sinkhorn(Solver):
+    """Entropic couplings (OTT).
+
+    Parameters
+    ----------
+    epsilon
+        Regularisation relative to the mean cost.
+    memory_limit
+        Gigabytes that couplings may take. Defaults to a quarter of the memory that this process may use.
+    """
+
+    name: ClassVar[str] = "sinkhorn"
+
+    epsilon: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(epsilon=check_positive("epsilon", self.epsilon))
+
+    def solve(
+        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
+    ) -> Coupling:
+        """The entropic coupling; there is nothing random about it."""
+        return sinkhorn(x, y, a, b, epsilon=self.epsilon)
+
+    def need(self, n: int, m: int, n_dims: int) -> int:
+        """Bytes for all pairs of cells."""
+        return budget.PER_PAIR * n * m
+
+
+SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in (Auto, Exact, Decomposed, Batched, Sinkhorn)}
+
+
+def as_solver(value: str | Solver) -> Solver:
+    """The solver of this name with its default options, or ``value`` itself if it is a solver."""
+    if isinstance(value, Solver):
+        return value
+    if not isinstance(value, str):
+        names = ", ".join(map(repr, SOLVERS))
+        raise TypeError(f"coupling must be a solver, such as Exact(), or the name of one ({names}), not {value!r}.")
+    check_option("coupling", value, SOLVERS)
+    return SOLVERS[value]()
+
+
+def couple(
+    points: Sequence[Array],
+    weights: Sequence[Array] | None = None,
+    solve: Solver | Callable[..., Coupling] | Sequence[Solver | Callable[..., Coupling]] = exact,
+    on_solved: Callable[[], object] = lambda: None,
+    *,
+    at_once: int | None = None,
+    client: Any = None,
+    random_state: int = 0,
+) -> list[Coupling]:
+    """The couplings of consecutive snapshots, by one solver or by one for each interval, solved side by side.
+
+    ``on_solved`` is called after each. ``random_state`` is the seed of every solver; a function in place of a solver is
+    called with the two snapshots and their weights only. For ``at_once`` and ``client`` see
+    :func:`scjko.core.compute.parallel.side_by_side`.
+    """
+    weights = [uniform(x) for x in points] if weights is None else weights
+    n_intervals = len(points) - 1
+    solvers = [solve] * n_intervals if isinstance(solve, Solver) or callable(solve) else list(solve)
+    # Longest first, so that no core is left with the largest problem at the end.
+    order = sorted(range(n_intervals), key=lambda k: -len(points[k]) * len(points[k + 1]))
+    # Each with its own data only, which may have to travel to another machine.
+    problems = [(solvers[k], random_state, *points[k : k + 2], *weights[k : k + 2]) for k in order]
+    solved = side_by_side(_solved, problems, on_solved, at_once=at_once, client=client)
+    return [coupling for _, coupling in sorted(zip(order, solved, strict=True), key=lambda pair: pair[0])]
+
+
+def _solved(problem: tuple[Any, ...]) -> Coupling:
+    solver, random_state, *data = problem
+    return solver.solve(*data, random_state=random_state) if isinstance(solver, Solver) else solver(*data)

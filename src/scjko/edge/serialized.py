@@ -1,0 +1,126 @@
+"""Energies to and from ``uns``: plain numpy, numbers and strings, which h5ad and zarr keep bit for bit. No pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.energy.density import Mixture
+from ..core.energy.energy import Energy
+from ..core.energy.interactions import Population
+from ..core.energy.models import LinearPotential, NeuralPotential
+from ..core.energy.terms import InteractionTerm, InternalTerm, PotentialTerm, Units
+from ..core.fitting.parametrizations import Neural
+from ..core.fitting.problem import common_speed
+from ..core.motion.forecast import Forecast
+from ..core.schemes import Scheme, scheme_of, secant_of
+from ..core.timeline import Timeline
+from ..core.variation import Labelled, Separate, Smooth, Variation
+from .options import FitOptions
+
+#: The format of a stored fit; those of version 0.1 have no number.
+FORMAT = 2
+
+
+def energy_to_uns(energy: Energy) -> dict[str, Any]:
+    """The entries of ``uns[key]`` from which :func:`energy_from_uns` rebuilds ``energy``, next to ``params``."""
+    potential, interaction, internal = energy.potential_term, energy.interaction_term, energy.internal_term
+    units = energy.units
+    weights: dict[str, Any] = {"potential": _with_exponents(potential.model, potential.weights, energy.n_dims)}
+    stored: dict[str, Any] = {
+        "format": FORMAT,
+        "times": energy.times,
+        "weights": weights,
+        "scaling": {
+            "center": units.center,
+            "length": units.length,
+            "speed": units.speed,
+            "offsets": potential.offsets,
+            "reach": energy.reach,
+        },
+    }
+    if energy.forecast is not None:
+        stored["forecast"] = asdict(energy.forecast)
+    # One entry for each place, by its number: lists of arrays of different length cannot be written to files.
+    if interaction is not None:
+        weights["interaction"] = _with_exponents(interaction.model, interaction.weights, energy.n_dims)
+        stored["populations"] = {f"{place:g}": part._asdict() for place, part in interaction.populations.items()}
+    if internal is not None:
+        weights["internal"] = {"beta": internal.beta}
+        stored["mixtures"] = {f"{place:g}": dict(vars(part)) for place, part in internal.mixtures.items()}
+    return stored
+
+
+def energy_from_uns(stored: Mapping[str, Any]) -> Energy:
+    """The energy kept in ``uns[key]``, by this version or by 0.1."""
+    options, scaling, weights = FitOptions.read(stored["params"]), stored["scaling"], _copied(stored["weights"])
+    form, timeline = layout(stored), Timeline(np.asarray(stored["times"], np.float64))
+    speed = np.broadcast_to(np.asarray(scaling["speed"], np.float64), timeline.n_intervals)
+    units = Units(np.asarray(scaling["center"], np.float64), float(scaling["length"]), speed)
+    model, offsets = _model(options, weights["potential"]), np.asarray(scaling["offsets"], np.float64)
+    potential = PotentialTerm(model, weights["potential"], units, timeline, form.scheme, form.variation, offsets)
+    interaction, internal = None, None
+    if options.terms.interaction is not None:
+        kernel = _model(options, weights["interaction"], options.terms.interaction.even)
+        populations = _parts(Population, stored["populations"])
+        interaction = InteractionTerm(kernel, weights["interaction"], units, common_speed(units), populations)
+    if options.terms.internal is not None:
+        beta = float(stored["weights"]["internal"]["beta"]) * form.beta_unit
+        internal = InternalTerm(beta, units, _parts(Mixture, stored["mixtures"]))
+    reach, told = float(scaling.get("reach", np.inf)), stored.get("forecast")
+    forecast = None
+    if told is not None:
+        forecast = Forecast(float(told["damping"]), float(told["ratio"]), int(told["n_judged"]))
+    return Energy(potential, interaction, internal, reach=reach, forecast=forecast)
+
+
+class Layout(NamedTuple):
+    """What differs between the formats of a stored fit."""
+
+    scheme: Scheme
+    variation: Variation
+    beta_unit: float
+
+
+def layout(stored: Mapping[str, Any]) -> Layout:
+    """How a stored fit is to be read."""
+    options, params = FitOptions.read(stored["params"]), stored["params"]
+    variation = options.parametrization.variation(params["time_varying"])
+    if "format" in stored:
+        return Layout(scheme_of(options.scheme, static=variation.static), variation, 1.0)
+    # Version 0.1: one unit of velocities, labels by time, and the secant of an interval as the field.
+    label = {"interval": "midpoints", "target": "targets"}[str(params["time_label"])]
+    if not variation.static:
+        kinds = {Labelled: Labelled(label, True), Separate: Separate(True), Smooth: Smooth(label)}
+        variation = kinds[type(variation)]
+    scaling = stored["scaling"]
+    return Layout(secant_of(options.scheme), variation, float(np.mean(scaling["speed"])) * float(scaling["length"]))
+
+
+def _with_exponents(model: Any, weights: Any, n_dims: int) -> dict[str, Any]:
+    """The weights of a model as plain arrays, with the powers of a linear one."""
+    kept: dict[str, Any] = _copied(weights)
+    if isinstance(model, LinearPotential):
+        kept["exponents"] = np.array(model.exponents, dtype=np.int64).reshape(-1, n_dims)
+    return kept
+
+
+def _model(options: FitOptions, weights: dict[str, Any], even: bool = False) -> NeuralPotential | LinearPotential:
+    if isinstance(options.parametrization, Neural):
+        return NeuralPotential(tuple(options.parametrization.layers), even)
+    return LinearPotential(tuple(tuple(int(power) for power in powers) for powers in weights.pop("exponents")))
+
+
+def _parts(kind: Any, stored: Mapping[str, Any]) -> dict[float, Any]:
+    return {float(k): kind(**{n: np.asarray(v) for n, v in part.items()}) for k, part in stored.items()}
+
+
+def _copied(tree: Any) -> Any:
+    """A nested mapping of arrays as plain dicts of arrays of its own, float32 or whole numbers."""
+    if isinstance(tree, Mapping):
+        return {str(name): _copied(branch) for name, branch in tree.items()}
+    values = np.array(tree)
+    return values if np.issubdtype(values.dtype, np.integer) else values.astype(np.float32)

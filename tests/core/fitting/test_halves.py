@@ -1,0 +1,63 @@
+"""Cells dealt out in parts that are coupled separately."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scjko.core.fitting.halves import followed, halves
+from scjko.core.fitting.problem import Course
+from scjko.core.timeline import Timeline
+from scjko.core.transport import couple, exact
+
+
+def course_of(points, weights=None):
+    weights = [np.full(len(x), 1 / len(x)) for x in points] if weights is None else weights
+    return Course(points, weights, couple(points, weights), Timeline(np.arange(float(len(points)))))
+
+
+def test_every_cell_is_in_one_half_and_each_half_has_couplings_of_its_own(rng):
+    course = course_of([rng.normal(size=(n, 2)) for n in (21, 30, 24)])
+    parts = halves(course, 0)
+    for k, x in enumerate(course.points):
+        together = np.concatenate([part.points[k] for part in parts])
+        np.testing.assert_array_equal(together[np.lexsort(together.T)], x[np.lexsort(x.T)])
+        assert abs(len(parts[0].points[k]) - len(parts[1].points[k])) <= 1
+    for part in parts:
+        assert [w.sum() for w in part.weights] == pytest.approx([1, 1, 1])
+        for k, coupling in enumerate(part.couplings):
+            assert coupling.cost == pytest.approx(exact(part.points[k], part.points[k + 1]).cost)
+
+
+def test_halves_follow_the_seed(rng):
+    course = course_of([rng.normal(size=(20, 2)) for _ in range(2)])
+    one, again, other = (halves(course, seed)[0].points[0] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, again)
+    assert one.shape == other.shape and not np.array_equal(one, other)
+
+
+def test_weights_go_along_and_cells_without_weight_are_left_out(rng):
+    points = [np.arange(40.0).reshape(20, 2), rng.normal(size=(20, 2))]
+    weight = np.where(np.arange(20) % 4 == 0, 0.0, np.arange(20) + 1.0)
+    course = course_of(points, [weight / weight.sum(), np.full(20, 1 / 20)])
+    for part in halves(course, 0):
+        chosen = (part.points[0][:, 0] / 2).astype(int)
+        assert (weight[chosen] > 0).all()
+        np.testing.assert_allclose(part.weights[0], weight[chosen] / weight[chosen].sum())
+
+
+def test_large_snapshots_are_cut_and_tiny_ones_are_in_both(rng):
+    course = course_of([rng.normal(size=(n, 2)) for n in (3, 50)])
+    for part in halves(course, 0, most=10):
+        np.testing.assert_array_equal(part.points[0], course.points[0])
+        assert len(part.points[1]) == 10
+
+
+@pytest.mark.parametrize("n_dims", [1, 2, 5])
+def test_followed_particles_are_distinguished_from_different_cells(rng, n_dims):
+    """A population that moves by a tenth of its spread: the same particles, or others."""
+    x = rng.normal(size=(200, n_dims))
+    for same in (True, False):
+        y = (rng.permutation(x) if same else rng.normal(size=(200, n_dims))) + 0.1
+        course = course_of([x, y])
+        assert followed(course, halves(course, 0)) == same
