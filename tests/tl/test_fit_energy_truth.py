@@ -48,3 +48,15 @@ def test_the_truth_is_recovered_from_counts_through_pca():
     # Measured 0.94 and 0.86; noise of the counts is what is lost against the latent space.
     assert potential_correlation(adata) > 0.88
     assert velocity_cosines(adata).mean() > 0.8
+
+
+def test_velocities_at_inner_snapshots_are_slopes_at_that_time(fitted):
+    """Measured 0.20 of the true velocity; the secant of the interval that follows, as of version 0.1, is 0.31 off."""
+    energy, x, day = sj.get.energy(fitted), fitted.obsm["X_jko"], fitted.obs["day"].to_numpy()
+    inner, true = np.isin(day, (1, 2, 4)), fitted.obsm["true_velocity"]
+
+    def off(velocity):
+        return np.linalg.norm(velocity[inner] - true[inner]) / np.linalg.norm(true[inner])
+
+    secant = -energy.gradient_at(x, np.searchsorted(energy.times, day).clip(max=3), np.zeros(len(x)))
+    assert off(fitted.obsm["jko_velocity"]) < 0.25 < off(secant)

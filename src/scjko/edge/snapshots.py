@@ -255,4 +255,5 @@ class Whitening:
         return cls(np.where(constant, ordered[0], mean), np.where(constant, 1.0, std))
 
     def __call__(self, coordinates: NDArray[np.floating]) -> NDArray[np.floating]:
+        """The coordinates standardised."""
         return ((coordinates - self.mean) / self.std).astype(coordinates.dtype)

@@ -67,7 +67,7 @@ def project_genes(
     >>> import scjko as sj
     >>> adata = sj.datasets.simulated(300)
     >>> sc.pp.normalize_total(adata); sc.pp.log1p(adata); sc.pp.pca(adata)
-    >>> sj.tl.fit_energy(adata, "day", n_pcs=5, epochs=20, progress=False)
+    >>> sj.tl.fit_energy(adata, "day", n_pcs=5, parametrization=sj.Neural(epochs=20), progress=False)
     >>> frame = sj.tl.project_genes(adata, ["gene 1", "gene 2"], as_frame=True)
     >>> frame["velocity"].shape
     (300, 2)

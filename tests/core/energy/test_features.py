@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.energy.features import RELATIVE_WIDTH, clusters, exponents, grid, linear_potential
+from scjko.core.energy.features import RELATIVE_WIDTH, clusters, exponents, grid, linear_potential, mirrored
 
 
 def test_monomials_are_all_of_them_once():
@@ -21,7 +21,7 @@ def test_the_papers_grid():
     assert RELATIVE_WIDTH * spacing**2 == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(("n_dims", "degree", "n_centers"), [(1, 4, 15), (2, 4, 225), (5, 4, 200), (30, 2, 200)])
+@pytest.mark.parametrize(("n_dims", "degree", "n_centers"), [(1, 4, 50), (2, 4, 200), (5, 4, 200), (30, 2, 200)])
 def test_defaults_stay_within_bounds_in_any_dimension(rng, n_dims, degree, n_centers):
     model, weights = linear_potential(rng.normal(size=(2000, n_dims)), degree=None, n_centers=None, random_state=0)
     assert max(map(sum, model.exponents)) == 4
@@ -30,6 +30,31 @@ def test_defaults_stay_within_bounds_in_any_dimension(rng, n_dims, degree, n_cen
     assert max(map(sum, mixed), default=degree) == degree
     assert len(set(model.exponents)) == len(model.exponents) <= 500 + 3 * n_dims
     assert len(weights["centers"]) == n_centers
+
+
+@pytest.mark.parametrize(("n_dims", "n_centers"), [(1, 15), (2, 225)])
+def test_regular_centres_are_a_grid_over_the_range(rng, n_dims, n_centers):
+    x = rng.normal(size=(500, n_dims))
+    _, weights = linear_potential(x, degree=None, n_centers=None, random_state=0, regular=True)
+    centers = weights["centers"]
+    assert len(centers) == n_centers
+    np.testing.assert_allclose([centers.min(axis=0), centers.max(axis=0)], [x.min(axis=0), x.max(axis=0)], rtol=1e-6)
+    _, some = linear_potential(x, degree=None, n_centers=0, random_state=0, regular=True)
+    assert len(some["centers"]) == 0
+
+
+@pytest.mark.parametrize("n_dims", [1, 2])
+def test_in_few_dimensions_functions_reach_twice_as_far(rng, n_dims):
+    x = rng.normal(size=(500, n_dims))
+    _, weights = linear_potential(x, degree=None, n_centers=20, random_state=0)
+    centers, spacing = clusters(x, 20, 0)
+    np.testing.assert_allclose(weights["centers"], centers, rtol=1e-6)
+    assert weights["width"] == pytest.approx(RELATIVE_WIDTH * (2 * spacing) ** 2, rel=1e-6)
+
+
+def test_mirrored_centres_are_behind_the_centres():
+    centers = np.array([[1.0, -2.0], [0.5, 3.0]], np.float32)
+    np.testing.assert_array_equal(mirrored(centers), [[1, -2], [0.5, 3], [-1, 2], [-0.5, -3]])
 
 
 def test_centres_are_where_the_points_are(rng):

@@ -7,19 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scjko.core.condition import conditions
 from scjko.core.energy.features import linear_potential
 from scjko.core.energy.specification import Terms
-from scjko.core.fitting import closed_form, descent, noise, schedule
+from scjko.core.fitting import closed_form, descent, schedule
 from scjko.core.fitting.descent import resolved
 from scjko.core.fitting.fit import fit
 from scjko.core.fitting.linear import Features, normal_equations
 from scjko.core.fitting.parametrizations import Linear, Neural
+from scjko.core.fitting.problem import Course, densities, felt_populations, make_problem, units_of
 from scjko.core.fitting.schedule import n_batches
 from scjko.core.judging.metrics import emd
 from scjko.core.schemes import BOTH, IMPLICIT, MIDPOINT
 from scjko.core.timeline import Timeline
 from scjko.core.transport import couple
-from scjko.core.variation import Labelled, Static
+from scjko.core.variation import Labelled, Separate, Static
 
 CURVATURE = 0.4
 
@@ -55,15 +57,17 @@ def test_a_quadratic_potential_is_recovered(rng, scheme):
 
 def test_normal_equations_are_the_same_in_blocks(rng, monkeypatch):
     """Memory does not grow with the number of cells, and the sums are what they were."""
-    monkeypatch.setattr(noise, "N_HALVES", 2)
     points, timeline = contracting(rng, "explicit", n=100)
-    terms = Terms.of(["potential", "interaction", "internal"])
-    fitted = fit(points, couple(points), timeline, terms=terms, parametrization=Linear(degree=2, n_centers=4))
+    course = Course(points, [np.full(100, 0.01)] * 3, couple(points), timeline)
+    rows = conditions(points, course.couplings, timeline, BOTH)
+    units, every = units_of(course, rows, Separate()), Terms.of(["potential", "interaction", "internal"])
+    felt = felt_populations(course, units, BOTH, 0), densities(course, units, BOTH, every, 0)
+    problem = make_problem(rows, units, timeline, BOTH, Separate(), *felt)
     potential = linear_potential(points[0], degree=2, n_centers=4, random_state=0)
     features = Features(*potential, *potential)
-    whole = normal_equations(fitted.problem, features)
+    whole = normal_equations(problem, features)
     monkeypatch.setattr(closed_form, "BLOCK_ENTRIES", 1000)
-    blocks = normal_equations(fitted.problem, features)
+    blocks = normal_equations(problem, features)
     np.testing.assert_allclose(blocks.gram, whole.gram, rtol=1e-9, atol=1e-12 * abs(whole.gram).max())
     np.testing.assert_allclose(blocks.moment, whole.moment, rtol=1e-9, atol=1e-12 * abs(whole.moment).max())
     assert blocks.square == pytest.approx(whole.square) and blocks.n_rows == whole.n_rows

@@ -123,7 +123,8 @@ def test_the_sample_of_cells_judges_a_single_forecast():
     assert judged[0.05].better
     assert "± 0.05 (standard error from the sample of cells)" in judged[0.05].text
     assert not judged[0.3].better
-    assert "Not moving does as well." in judged[0.3].text
+    # Better on average, though not beyond doubt: nothing speaks for not moving.
+    assert "Not moving" not in judged[0.3].text
 
 
 def test_times_at_which_a_baseline_wins_are_named(rng):
@@ -138,7 +139,7 @@ def test_times_at_which_a_baseline_wins_are_named(rng):
 
 def test_not_moving_is_mentioned_where_it_does_as_well(rng):
     tie = _cells_verdict(_cells(rng, {"scjko": 0.0, "persistence": 0.0, "ot_nearest": 0.5}))
-    assert "Not moving does as well." in tie.text
+    assert "Not moving does as well or better." in tie.text
     loss = _cells_verdict(_cells(rng, {"scjko": 0.0, "persistence": -0.3, "ot_nearest": 0.5}))
     assert "Not moving does better." in loss.text
     assert " without moving" in loss.text

@@ -20,6 +20,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.csgraph import connected_components
 from threadpoolctl import threadpool_limits
 
+from ..compute.parallel import side_by_side
+
 Array = NDArray[np.float64]
 
 #: Numbers held at a time: 128 MB in float64.
@@ -30,7 +32,7 @@ FEW_FEATURES = 2000
 RIDGES = 10.0 ** np.arange(-10, 1.5, 0.5)
 #: Ridges of low-degree monomials that are tried, relative to that of the other features: what moves a population as a
 #: whole need not be shrunk as much as what moves few of its cells.
-RELATIVE = (1.0, 1e-2, 1e-4)
+RELATIVE = (1.0, 1e-4)
 #: The smallest scale of a feature with a scale of its own, relative to the largest.
 FLOOR = 1e-2
 #: Kinds of features: with a scale of its own, and likewise of low degree. Others are families with one scale.
@@ -186,10 +188,17 @@ def solve(normal: Normal, ridge: Ridge) -> Solution:
     """θ = −(A + λ)⁻¹ b by Cholesky factorisation, on scaled features."""
     scaled = _Scaled.of(normal, feature_scale(normal.diagonal, normal.kind) * ridge.stretch(normal.kind))
     theta = np.empty(len(scaled.moment))
+
+    def solved(block: Block) -> tuple[Array, Array]:
+        columns, gram = block
+        solution = _cholesky_solve(gram, scaled.moment[columns], ridge.strength)
+        return np.maximum(np.linalg.eigvalsh(gram), 0.0), -solution / scaled.scale[columns]
+
     with threads_for(max(len(columns) for columns, _ in scaled.blocks)):
-        values = np.concatenate([np.maximum(np.linalg.eigvalsh(gram), 0.0) for _, gram in scaled.blocks])
-        for columns, gram in scaled.blocks:
-            theta[columns] = -_cholesky_solve(gram, scaled.moment[columns], ridge.strength) / scaled.scale[columns]
+        found = side_by_side(solved, scaled.blocks)
+    values = np.concatenate([eigenvalues for eigenvalues, _ in found])
+    for (columns, _), (_, coefficients) in zip(scaled.blocks, found, strict=True):
+        theta[columns] = coefficients
     lowest, highest = values.min() + ridge.strength, values.max() + ridge.strength
     freedom = float(np.sum(values / (values + ridge.strength)))
     return Solution(theta, ridge.strength, float(highest / lowest) if lowest > 0 else float("inf"), freedom)
@@ -209,10 +218,13 @@ def leave_one_out_ridge(normal: Normal) -> Choice:
     where a coupling of different cells makes errors that its pairs have in common.
     """
     scaled = _Scaled.of(normal, feature_scale(normal.diagonal, normal.kind))
+
+    def spectrum(block: Block) -> tuple[Array, Array]:
+        values, vectors = np.linalg.eigh(block.gram)
+        return np.maximum(values, 0.0), vectors.T @ scaled.moment[block.columns]
+
     with threads_for(max(len(columns) for columns, _ in scaled.blocks)):
-        spectra = [(np.linalg.eigh(gram), scaled.moment[columns]) for columns, gram in scaled.blocks]
-    values = np.concatenate([np.maximum(found.eigenvalues, 0.0) for found, _ in spectra])
-    along = np.concatenate([found.eigenvectors.T @ moment for found, moment in spectra])
+        values, along = (np.concatenate(part) for part in zip(*side_by_side(spectrum, scaled.blocks), strict=True))
     errors = []
     for ridge in RIDGES:
         shrunk = along / (values + ridge)
@@ -240,14 +252,16 @@ def held_out_ridge(halves: Sequence[Normal]) -> Choice:
 
 def _errors(one: _Scaled, other: _Scaled) -> Array:
     """The loss on one half of the coefficients that each ridge gives on the other."""
-    errors = np.full(len(RIDGES), other.square)
+
+    def changed(pair: tuple[Block, Block]) -> Array:
+        (columns, gram), (_, judged) = pair
+        values, vectors = np.linalg.eigh(gram)
+        along = vectors.T @ one.moment[columns]
+        theta = -vectors @ (along[:, None] / (np.maximum(values, 0.0)[:, None] + RIDGES))
+        return np.sum(theta * (judged @ theta), axis=0) + 2 * other.moment[columns] @ theta
+
     with threads_for(max(len(columns) for columns, _ in one.blocks)):
-        for (columns, gram), (_, judged) in zip(one.blocks, other.blocks, strict=True):
-            values, vectors = np.linalg.eigh(gram)
-            along = vectors.T @ one.moment[columns]
-            theta = -vectors @ (along[:, None] / (np.maximum(values, 0.0)[:, None] + RIDGES))
-            errors += np.sum(theta * (judged @ theta), axis=0) + 2 * other.moment[columns] @ theta
-    return errors
+        return other.square + np.sum(side_by_side(changed, zip(one.blocks, other.blocks, strict=True)), axis=0)
 
 
 @dataclass(frozen=True)

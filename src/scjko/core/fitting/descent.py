@@ -22,9 +22,8 @@ from ..energy.models import NeuralPotential, Weights
 from ..schemes import Scheme
 from ..variation import Variation
 from .parametrizations import Neural
-from .problem import Problem
+from .problem import Problem, Solved
 from .schedule import ROWS, Updates, learning_rates, n_batches, plan, update_key
-from .solved import Solved
 
 Array = NDArray[np.float64]
 

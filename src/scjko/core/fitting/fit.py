@@ -25,8 +25,7 @@ from .heights import offsets
 from .linear import solve_linear
 from .noise import Noise, estimate_noise
 from .parametrizations import Linear, Neural
-from .problem import STILL, Course, Problem, common_speed, densities, felt_populations, make_problem, units_of
-from .solved import Solved
+from .problem import STILL, Course, Problem, Solved, common_speed, densities, felt_populations, make_problem, units_of
 
 Array = NDArray[np.float64]
 

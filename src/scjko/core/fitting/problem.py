@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 from ..condition import Conditions, anchored
 from ..energy.density import Mixture, fit_mixture, scores
 from ..energy.interactions import Population, population
+from ..energy.models import Model, Weights
 from ..energy.specification import Terms
 from ..energy.terms import Units
 from ..schemes import Scheme
 from ..timeline import Timeline
 from ..transport import Coupling, OperatorCoupling
 from ..variation import Variation
+from .closed_form import Solution
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -112,6 +115,19 @@ class Problem:
         """The same problem with some of its rows."""
         names = ("z", "inputs", "velocity", "weight", "interval", "anchor", "pace", "score")
         return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+
+
+class Solved(NamedTuple):
+    """The models that solve a problem, and how they were found."""
+
+    weights: Weights
+    """Of the potential, and of the interaction kernel if there is one."""
+    model: Model
+    kernel: Model | None
+    losses: Array | None = None
+    """Of networks: the mean loss of each epoch, relative to a zero energy."""
+    solution: Solution | None = None
+    """Of features: how well their coefficients are determined."""
 
 
 def make_problem(

@@ -241,11 +241,9 @@ def _figures(errors: Errors, gains: dict[str, Gain], against: str, rival: str, p
 
 def _standing_still(gains: dict[str, Gain]) -> str:
     """What is said if the energy is not better than no move at all."""
-    if UNMOVED not in gains or gains[UNMOVED].shown == 1:
+    if UNMOVED not in gains or gains[UNMOVED].mean > 0:
         return ""
-    if np.isinf(gains[UNMOVED].error):
-        return "Not moving does as well or better." if gains[UNMOVED].mean <= 0 else ""
-    return "Not moving does better." if gains[UNMOVED].shown == -1 else "Not moving does as well."
+    return "Not moving does better." if gains[UNMOVED].shown == -1 else "Not moving does as well or better."
 
 
 def _losses(lost: dict[float, str], n_times: int) -> str:
