@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import scjko as sj
+from scjko.edge.options import MOVED
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -45,7 +46,36 @@ def test_every_page_can_be_reached_from_the_home_page():
     assert {name_of(page) for page in PAGES} == {name_of(page) for page in reached}
 
 
-@pytest.mark.parametrize("namespace", sj.__all__)
+NAMESPACES = [name for name in sj.__all__ if inspect.ismodule(getattr(sj, name))]
+OBJECTS = [name for name in sj.__all__ if name not in NAMESPACES]
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_every_object_is_in_the_api_page_with_all_its_options(name):
+    row = re.search(rf"^\| `sj\.{name}\(.*$", (DOCS / "api.md").read_text(), re.M)
+    assert row, f"sj.{name} is not in docs/api.md"
+    for option in inspect.signature(getattr(sj, name)).parameters.values():
+        known = "" if option.default is None else f"={option.default!r}".replace("'", '"')
+        assert f"`{option.name}{known}`" in row[0], f"{option.name} of sj.{name}, or its default, is not in docs/api.md"
+
+
+@pytest.mark.parametrize("name", [*sorted(MOVED)])
+def test_every_moved_option_is_in_the_change_log(name):
+    """Who is told that an option has moved finds it in the table, with what to write in its place."""
+    assert re.search(rf"^\| `{name}=", (ROOT / "CHANGELOG.md").read_text(), re.M)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_pages_name_no_option_that_has_moved(path):
+    """Calls on pages are checked below; this is for options in running text. Those of an object are not meant."""
+    if path.name == "CHANGELOG.md":
+        return
+    text = re.sub(r"sj\.\w+\([^`]*\)|--set [^`]*", "", path.read_text())
+    for call in re.findall(r"(?:fit_energy|validate)\([^`]*?\)", text):
+        assert not re.search(rf"\b({'|'.join(MOVED)})=", call), f"{name_of(path)}: {call}"
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
 def test_every_name_of_every_namespace_is_in_the_api_page(namespace):
     page = (DOCS / "api.md").read_text()
     for name in getattr(sj, namespace).__all__:

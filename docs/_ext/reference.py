@@ -1,8 +1,8 @@
 """Reference pages made from the code, and links to them.
 
-Every name in the ``__all__`` of every namespace gets a page in ``docs/generated``, so that a new function or namespace
-needs no further word here. Names that pages write as code, such as ``sj.tl.fit_energy``, become links, so that the
-Markdown reads the same with Sphinx and without.
+Every name in the ``__all__`` of the package and of every namespace gets a page in ``docs/generated``, so that a new
+function, object or namespace needs no further word here. Names that pages write as code, such as ``sj.tl.fit_energy``,
+become links, so that the Markdown reads the same with Sphinx and without.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ numpy.typing.ArrayLike = ArrayLike  # type: ignore[misc]  # before the package i
 import scjko  # noqa: E402
 
 FOLDER = "generated"
-ENERGY = "scjko.core.energy.energies.Energy"
+ENERGY = "scjko.core.energy.energy.Energy"
 #: The order of the namespaces; others follow.
 ORDER = ["tl", "pl", "get", "external", "datasets", "benchmarks"]
 
 NAMESPACES: dict[str, ModuleType] = {
     name: getattr(scjko, name)
     for name in sorted(scjko.__all__, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+    if inspect.ismodule(getattr(scjko, name))
 }
+#: Objects with options of a fit, such as ``sj.Neural``.
+OBJECTS = [name for name in scjko.__all__ if name not in NAMESPACES]
 PUBLIC = {f"{namespace}.{name}" for namespace, module in NAMESPACES.items() for name in module.__all__}
 
 
@@ -66,7 +69,7 @@ def restore_words(words: dict[str, list[str]], app: Sphinx, what: str, name: str
 
 
 def write_pages(app: Sphinx) -> None:
-    """Write a page for each public name, namespace and the energy; remove those of names that are gone."""
+    """Write a page for each public name, namespace, object and the energy; remove those of names that are gone."""
     folder = Path(app.srcdir) / FOLDER
     folder.mkdir(exist_ok=True)
     methods = energy_members((Path(app.srcdir) / "api.md").read_text(encoding="utf-8"))
@@ -102,6 +105,9 @@ def _pages(methods: list[str]) -> Iterator[tuple[str, str]]:
         for name in names:
             full, value = f"scjko.{namespace}.{name}", getattr(module, name)
             yield f"{namespace}.{name}.rst", _titled(f"{namespace}.{name}", *_documented(full, value))
+    for name in OBJECTS:
+        # Without members: what a fit does with an object is no concern of who makes it.
+        yield f"{name}.rst", _titled(f"``sj.{name}``", _directive("autoclass", f"scjko.{name}", [], []))
     # Empty brackets: users get an energy from a fit, and do not make one of its parts.
     members = _directive("autoclass", f"{ENERGY}()", [f":members: {', '.join(methods)}"], [])
     yield "Energy.rst", _titled("Energy", "What :func:`sj.get.energy <scjko.get.energy>` gives.\n", members)
@@ -139,7 +145,7 @@ def list_pages(app: Sphinx, docname: str, source: list[str]) -> None:
     """Put the reference pages below the API page, which is read anew in every build."""
     if docname == "api":
         app.env.note_reread()
-        names = [*NAMESPACES, "Energy"]
+        names = [*NAMESPACES, *OBJECTS, "Energy"]
         source[0] += "\n".join(["", "```{toctree}", ":hidden:", "", *(f"{FOLDER}/{name}" for name in names), "```", ""])
 
 
@@ -164,6 +170,9 @@ def _target(text: str, title: str, members: list[str]) -> str | None:
     """What a name stands for; one with a dot in front belongs to what the title above it names."""
     if text == "Energy":
         return ENERGY
+    made = re.match(r"sj\.(\w+)(\(|$)", text)
+    if made and made[1] in OBJECTS:
+        return f"scjko.{made[1]}"
     found = re.match(r"\.(\w+)", text)
     if found and title == "Energy":
         return f"{ENERGY}.{found[1]}" if found[1] in members else None

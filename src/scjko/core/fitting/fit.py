@@ -83,13 +83,11 @@ def fit(
     mixtures = densities(course, units, where, terms, random_state)
     populations = felt_populations(course, units, where, random_state) if terms.interaction else {}
     even = terms.interaction is not None and terms.interaction.even
-    problem = make_problem(rows, units, timeline, where, variation, populations, mixtures, even)
     noise = None
     if terms.internal is not None:
-        noise = estimate_noise(course, units, terms.interaction is not None, terms.internal.n_components, random_state)
-        # β is known from here on: what is left to explain is the velocity without it.
-        velocity = problem.velocity + noise.inner * problem.score[:, 0]
-        problem = replace(problem, velocity=velocity)
+        noise = estimate_noise(course, units, bool(populations), terms.internal.n_components, random_state)
+    beta = 0.0 if noise is None else noise.inner
+    problem = make_problem(rows, units, timeline, where, variation, populations, mixtures, even, beta)
     if isinstance(parametrization, Neural):
         parametrization = resolved(parametrization, len(rows.points), where, variation)
         solved = descend(problem, parametrization, random_state, on_progress)

@@ -7,6 +7,7 @@ for independent chooses no regularisation at all. Two couplings of different cel
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,9 @@ MAX_CELLS = 1500
 def half_problem(half: Course, problem: Problem, units: Units, scheme: Scheme, variation: Variation) -> Problem:
     """The problem that a part of the cells poses, in the units of the whole and among its populations."""
     rows = conditions(half.points, half.couplings, half.timeline, scheme)
-    return make_problem(rows, units, half.timeline, scheme, variation, problem.populations, even=problem.even)
+    among = problem.populations, problem.mixtures, problem.even, problem.beta
+    made = make_problem(rows, units, half.timeline, scheme, variation, *among)
+    return replace(made, score=made.score[:, :0])
 
 
 def followed(course: Course, parts: Sequence[Course]) -> bool:

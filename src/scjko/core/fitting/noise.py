@@ -65,17 +65,17 @@ def estimate_noise(course: Course, units: Units, interacting: bool, n_components
     unit = common_speed(units) * units.length
     sizes = np.array([np.count_nonzero(w) for w in course.weights])
 
-    def again(seed: int) -> float:
-        half, _ = halves(course, seed, most=MAX_CELLS)
-        return _estimate(half, units, interacting, n_components, seed)
+    def again(seed: int) -> list[float]:
+        both = halves(course, seed, most=MAX_CELLS)
+        return [_estimate(half, units, interacting, n_components, seed) for half in both]
 
     inner = max(estimate, 0.0) if np.isfinite(estimate) else 0.0
     if course.timeline.n_intervals == 1 or not np.isfinite(estimate) or sizes.min() < FEWEST:
         return Noise(inner * unit, np.inf, inner)
-    drawn = np.array(side_by_side(again, range(random_state, random_state + N_HALVES)))
+    drawn = np.array(side_by_side(again, range(random_state, random_state + N_HALVES // 2)))
     # Of n cells, samples of m without replacement scatter by (1 − m/n) / m, and all n by 1 / n.
     share = float(np.mean(np.minimum(sizes // 2, MAX_CELLS) / sizes))
-    error = float(np.std(drawn, ddof=1) * np.sqrt(share / max(1 - share, 1e-9)))
+    error = float(np.std(drawn.ravel(), ddof=1) * np.sqrt(share / max(1 - share, 1e-9)))
     return Noise(inner * unit, error * unit if np.isfinite(error) else np.inf, inner)
 
 

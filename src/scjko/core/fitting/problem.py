@@ -100,6 +100,10 @@ class Problem:
     """Whether the interaction kernel is even."""
     score: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
     """∇ log ρ at each point (n, 1, d), or (n, 0, d) without internal energy, in the units of the row."""
+    mixtures: Mapping[float, Mixture] = field(default_factory=dict)
+    """Densities by place; empty without internal energy."""
+    beta: float = 0.0
+    """The strength of the noise in the units of the fit. It is known, and velocities are those without it."""
 
     @property
     def place(self) -> Array:
@@ -139,17 +143,19 @@ def make_problem(
     populations: Mapping[float, Population] | None = None,
     mixtures: Mapping[float, Mixture] | None = None,
     even: bool = False,
+    beta: float = 0.0,
 ) -> Problem:
-    """The problem that these conditions pose."""
+    """The problem that these conditions pose, once β is known."""
     z, speed = (rows.points - units.center) / units.length, units.speed[rows.interval]
     pace = common_speed(units) / speed
-    score = np.zeros((len(z), 0, z.shape[1]))
+    score, velocity = np.zeros((len(z), 0, z.shape[1])), rows.velocity / speed[:, None]
     if mixtures:
         score = pace[:, None, None] * scores(mixtures, z, rows.place)[:, None, :]
+        velocity = velocity + beta * score[:, 0]
     return Problem(
         z.astype(np.float32),
         variation.inputs(timeline, rows.interval, rows.anchor, scheme.anchors),
-        rows.velocity / speed[:, None],
+        velocity,
         relative(rows.importance * speed**2),
         rows.interval,
         rows.anchor,
@@ -157,6 +163,8 @@ def make_problem(
         populations or {},
         even,
         score,
+        mixtures or {},
+        beta,
     )
 
 

@@ -31,6 +31,7 @@ Single = NDArray[np.float32]
 
 #: Neighbours whose minimum is tried as that of a cell: where one is lower, the cell's own was only a local one.
 RIVALS = 5
+PASSES = 50
 #: How much lower, in units of the population's spread squared: rounding of float32 is below.
 LOWER = 1e-4
 
@@ -72,18 +73,22 @@ def _anchors(
         return found, value, converged
 
     found, value, converged = solve(z, np.arange(len(z)))
-    if rate > 0 and len(z) > 1:
-        better, start = _rivals(model, weights, z, inputs, found, value, rate)
-        if len(better):
-            again, lower, solved = solve(start, better)
-            gained = lower < value[better]
-            rows = better[gained]
-            found[rows], value[rows], converged[rows] = again[gained], lower[gained], solved[gained]
-            logger.info(
-                "The proximal step of %d of %d cells has more than one minimum; the lowest that was found is used.",
-                len(rows),
-                len(z),
-            )
+    improved = np.zeros(len(z), dtype=bool)
+    for _ in range(PASSES if rate > 0 and len(z) > 1 else 0):  # a lower minimum spreads from neighbour to neighbour
+        rows, start = _rivals(model, weights, z, inputs, found, value, rate)
+        again, lower, solved = solve(start, rows) if len(rows) else (found[:0], value[:0], converged[:0])
+        gained = lower < value[rows] - LOWER / 2
+        if not gained.any():
+            break
+        rows = rows[gained]
+        found[rows], value[rows], converged[rows] = again[gained], lower[gained], solved[gained]
+        improved[rows] = True
+    if improved.any():
+        logger.info(
+            "The proximal step of %d of %d cells has more than one minimum; the lowest that was found is used.",
+            improved.sum(),
+            len(z),
+        )
     return found * units.length + units.center, converged.astype(bool)
 
 
