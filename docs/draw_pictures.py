@@ -22,7 +22,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     adata, meeting = differentiation(), interacting()
     sj.tl.velocity_embedding(adata)
-    sj.tl.validate(adata, "day", n_pcs=5, n_splits=3, progress=False)
+    sj.tl.validate(adata, n_splits=3, progress=False)
     fig = {"return_fig": True}
     figures = {
         "level_curves": sj.pl.level_curves(adata, **fig),
@@ -68,7 +68,8 @@ def interacting() -> AnnData:
         tau=0.05,
         start=rng.permutation(np.concatenate(groups)),
     )
-    options = {"parametrization": "linear", "time_varying": False, "degree": 4, "n_centers": 0, "progress": False}
+    linear = sj.Linear(degree=4, n_centers=0)
+    options = {"parametrization": linear, "time_varying": False, "progress": False}
     sj.tl.fit_energy(adata, "time", use_rep="X_latent", terms=("potential", "interaction"), **options)
     return adata
 
