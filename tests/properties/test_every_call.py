@@ -153,7 +153,7 @@ def test_fits_of_all_terms_and_what_follows(course, data):
 
 
 @cases(12, 500)
-@given(course=courses(smallest=5, most_dims=17), data=st.data())
+@given(course=courses(smallest=5, most_dims=5), data=st.data())
 def test_cells_that_were_held_out_do_not_run_away_in_silence(course, data):
     """A linear fit to 60 % of the cells, which may fall without end beyond them, predicts the other 40 %: whatever goes
     further than three times the diameter of the data is flagged, counted in a warning, and finite."""
@@ -166,11 +166,7 @@ def test_cells_that_were_held_out_do_not_run_away_in_silence(course, data):
             held_out[rows[: round(0.4 * len(rows))]] = True
         train, test = adata[~held_out].copy(), adata[held_out].copy()
         options = {
-            "parametrization": sj.Linear(
-                degree=data.draw(st.sampled_from([4, None] if nightly() else [4])),
-                n_centers=data.draw(st.sampled_from([9, None] if nightly() else [9])),
-                ridge=data.draw(st.sampled_from(["auto", 1e-6])),
-            ),
+            "parametrization": sj.Linear(degree=4, n_centers=9, ridge=data.draw(st.sampled_from(["auto", 1e-6]))),
             "time_varying": data.draw(st.sampled_from([None, False, "smooth"])),
             "scheme": data.draw(st.sampled_from(["both", "explicit", "implicit"])),
             "weight_key": "weight" if course.weighted else None,

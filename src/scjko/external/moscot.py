@@ -43,14 +43,14 @@ def couplings(problem: Any) -> dict[tuple[Any, Any], AnnData | NamedOperator]:
     -------
     Couplings ``{(t0, t1): coupling}`` with the cells by name: an AnnData with cells of t0 as ``obs``, those of t1 as
     ``var`` and a sparse ``X`` that keeps 99.99 % of every cell's mass; for a low-rank solution a linear operator, whose
-    matrix is never formed. :func:`scjko.tl.fit_energy` takes them as ``couplings``, also for cells in another order.
+    matrix is never formed. :func:`scjko.tl.fit_energy` takes them as ``coupling``, also for cells in another order.
 
     Examples
     --------
     .. code-block:: python
 
         problem = moscot.problems.time.TemporalProblem(adata).prepare("day").solve()
-        sj.tl.fit_energy(adata, "day", couplings=sj.external.moscot.couplings(problem))
+        sj.tl.fit_energy(adata, "day", coupling=sj.external.moscot.couplings(problem))
     """
     solutions = getattr(problem, "solutions", None)
     if not solutions:

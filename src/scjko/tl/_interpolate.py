@@ -13,10 +13,10 @@ from ..core.energy.energy import Energy
 from ..core.motion.interpolation import Interpolated, best_strength, between, forecast_from, towards_observed
 from ..core.timeline import time_text
 from ..edge.checks import check_integer
+from ..edge.diagnosis import announce_forecast, warn_of_untrusted
 from ..edge.fitted import fitted_cells
 from ..edge.folds import clouds
 from ..edge.keys import Keys
-from ..edge.logging import logger
 from ..edge.snapshots import Snapshots
 
 
@@ -29,25 +29,25 @@ def interpolate(
     key: str = "jko",
     random_state: int = 0,
 ) -> AnnData:
-    """Cells at times that nobody measured.
+    """Cells at times that were not measured.
 
-    Between two time points the cells of the one before are moved forward and those of the one after moved back, each
-    part of the way, and pooled: the nearer time point weighs more.
+    Between two time points the cells of the one before are moved forward and those of the one after moved back, and
+    pooled: the nearer time point weighs more.
 
     Parameters
     ----------
     adata
         Annotated data with a fit by :func:`scjko.tl.fit_energy`, with ``scheme="both"`` or ``"implicit"``: an explicit
-        one knows no way back.
+        fit has no step back.
     times
         One time or several, as numbers, or as labels of the time column where they are measured.
     density_prior
-        Straight lines cut through places where no cell ever is. A number from 0 to 1 pulls every cell that part of the
-        way to a random one of its 30 nearest observed cells. ``"auto"`` chooses it by leaving out measured time points
-        in turn, never with a look at the time asked for; with fewer than three of them it is 0. ``None`` is 0. Cells at
-        measured times and forecasts are not pulled.
+        Straight lines cut through regions without cells. A number from 0 to 1 moves every cell by that fraction towards
+        a random one of its 30 nearest observed cells. ``"auto"`` chooses it by leaving out measured time points in
+        turn, never using the requested time; with fewer than three of them it is 0. ``None`` is 0. Cells at measured
+        times and forecasts are not pulled.
     forecast
-        Whether times beyond the last time point are allowed. They are forecast with the energy of the last interval.
+        Whether times beyond the last time point are allowed. They are forecast by the field at the last one.
     key
         The ``key_added`` of the fit.
     random_state
@@ -64,7 +64,7 @@ def interpolate(
     ``obs["jko_weight"]``
         The weight of each, one in all for each time.
     ``obs["jko_side"]``
-        ``"before"`` or ``"after"``: where the cell was observed, seen from the time asked for.
+        ``"before"`` or ``"after"``: whether the cell was observed before or after the requested time.
     ``obs["jko_source"]``, ``obs["jko_source_time"]``
         The cell that each was, and when.
     ``obs["jko_forecast"]``
@@ -96,6 +96,7 @@ def interpolate(
     strength = _strength(density_prior, snapshots, random_state)
     parts = [_at(energy, snapshots, time, strength, random_state) for time in wanted]
     made = _assemble(parts, wanted, snapshots, energy, adata.obs_names, cells.keys, cells.time_key)
+    warn_of_untrusted(made.obs[cells.keys.converged].to_numpy(), cells.keys.converged)
     made.uns[f"{key}_interpolation"] = {"density_prior": strength}
     return made
 
@@ -113,7 +114,7 @@ def _check_range(times: list[float], energy: Energy, forecast: bool) -> None:
             "them."
         )
     if late:
-        logger.info("Times %s are forecasts beyond the last time point (%s).", _listed(late), time_text(last))
+        announce_forecast(energy, late)
 
 
 def _listed(times: Iterable[float]) -> str:

@@ -11,9 +11,9 @@ from ..core.motion.paths import Step
 from ..core.schemes import SCHEMES
 from ..core.timeline import time_text
 from ..edge.checks import check_integer, check_option
+from ..edge.diagnosis import announce_forecast, warn_of_untrusted
 from ..edge.fitted import fitted_cells
 from ..edge.keys import Keys
-from ..edge.logging import logger
 
 
 def predict(
@@ -36,12 +36,11 @@ def predict(
         Annotated data with a fit by :func:`scjko.tl.fit_energy`.
     time
         The time to predict, as a number or as a label of the time column. By default every cell is moved to the next
-        snapshot, and those of the last one on by the length of the last interval.
+        snapshot, and those of the last one are forecast by the length of the last interval.
     source
         The time point whose cells are moved. By default the last one before ``time``, or all.
     scheme
-        How to step: ``"explicit"``, or ``"implicit"``, the proximal step. By default as it was fitted
-        (``"both"`` steps explicitly).
+        How to step: ``"explicit"``, or ``"implicit"``, the proximal step. Defaults to the one that the fit makes exact.
     n_samples
         Number of times each cell is moved; copies differ only where the energy has noise.
     key
@@ -83,7 +82,8 @@ def predict(
     )
     chosen = np.repeat(_sources(start, to, from_, cells.time_key), n_samples)
     stop = _stops(energy, start[chosen], to)
-    moved = _move(energy, cells.coordinates[chosen], start[chosen], stop, scheme, random_state, cells.keys.converged)
+    moved = _move(energy, cells.coordinates[chosen], start[chosen], stop, scheme, random_state)
+    warn_of_untrusted(moved.converged, cells.keys.converged)
     return _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, cells.keys, cells.time_key)
 
 
@@ -114,12 +114,7 @@ def _stops(energy: Energy, start: NDArray[np.float64], time: float | None) -> ND
         stop = np.where(start >= energy.times[-1], start + energy.timeline.gaps[-1], stop)
     forecast = stop > energy.times[-1]
     if forecast.any():
-        logger.info(
-            "%d cells are forecast to %s, beyond the last snapshot (%s), by the field there.",
-            forecast.sum(),
-            ", ".join(map(time_text, np.unique(stop[forecast]))),
-            time_text(energy.times[-1]),
-        )
+        announce_forecast(energy, stop[forecast])
     return stop
 
 
@@ -130,7 +125,6 @@ def _move(
     stop: NDArray[np.float64],
     scheme: str | None,
     random_state: int,
-    converged: str,
 ) -> Step:
     moved = Step(np.empty(x.shape), np.empty(len(x), dtype=bool))
     ways = np.unique(np.stack([start, stop], axis=1), axis=0)
@@ -141,15 +135,6 @@ def _move(
         rows = order[(start[order] == t0) & (stop[order] == t1)]
         moved.positions[rows], moved.converged[rows] = energy.move(
             x[rows], t0, t1, scheme=scheme, random_state=int(seed)
-        )
-    failed = int((~moved.converged).sum())
-    if failed:
-        logger.warning(
-            "%d of %d predicted cells left the range of the data or were not solved; they are marked False in "
-            "obs['%s'].",
-            failed,
-            len(x),
-            converged,
         )
     return moved
 

@@ -52,7 +52,7 @@ class Noise(NamedTuple):
     """β, and how far the data determine it."""
 
     beta: float
-    """In the user's units; not below zero."""
+    """In the user's units; not below zero, and zero if its error is not known."""
     error: float
     """Its standard error; infinite if it cannot be told."""
     inner: float
@@ -69,14 +69,16 @@ def estimate_noise(course: Course, units: Units, interacting: bool, n_components
         both = halves(course, seed, most=MAX_CELLS)
         return [_estimate(half, units, interacting, n_components, seed) for half in both]
 
-    inner = max(estimate, 0.0) if np.isfinite(estimate) else 0.0
+    # An estimate of unknown error may be of any size: no noise does less harm to the rest of the energy.
+    unknown = Noise(0.0, np.inf, 0.0)
     if course.timeline.n_intervals == 1 or not np.isfinite(estimate) or sizes.min() < FEWEST:
-        return Noise(inner * unit, np.inf, inner)
+        return unknown
     drawn = np.array(side_by_side(again, range(random_state, random_state + N_HALVES // 2)))
     # Of n cells, samples of m without replacement scatter by (1 − m/n) / m, and all n by 1 / n.
     share = float(np.mean(np.minimum(sizes // 2, MAX_CELLS) / sizes))
     error = float(np.std(drawn.ravel(), ddof=1) * np.sqrt(share / max(1 - share, 1e-9)))
-    return Noise(inner * unit, error * unit if np.isfinite(error) else np.inf, inner)
+    inner = max(estimate, 0.0)
+    return Noise(inner * unit, error * unit, inner) if np.isfinite(error) else unknown
 
 
 def _estimate(course: Course, units: Units, interacting: bool, n_components: int, seed: int) -> float:

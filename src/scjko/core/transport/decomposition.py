@@ -57,7 +57,7 @@ def decomposed(
     tolerance: float = 4e-4,
     random_state: int = 0,
 ) -> Coupling:
-    """A coupling a few per cent from the optimum, for snapshots too large to couple as a whole.
+    """A coupling near the optimum, for snapshots too large to couple as a whole.
 
     See :func:`decompose` for the options and for how time grows. There is no bound on the cost; that of 10⁴ cells was
     up to 4 % above the optimum. Snapshots of up to 256 cells together are coupled optimally.

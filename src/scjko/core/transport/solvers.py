@@ -96,7 +96,7 @@ class Exact(Solver):
 
 @dataclass(frozen=True, kw_only=True)
 class Decomposed(Solver):
-    """Couplings refined patch by patch to within a few per cent of the optimum, for large snapshots.
+    """Couplings refined patch by patch, for large snapshots; how near the optimum depends on the shape of the data.
 
     Parameters
     ----------
