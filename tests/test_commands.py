@@ -16,8 +16,8 @@ import pytest
 from helpers import simulate
 
 import scjko as sj
-from scjko.cli import files
 from scjko.cli.main import main
+from scjko.edge.storage import files
 
 FIT = ["--time-key", "day", "--n-pcs", "3", "--epochs", "5"]
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from anndata import AnnData
 
-from scjko.cli import files
 from scjko.cli.main import main
+from scjko.edge.storage import files
 
 #: Runs ``scjko fit -o`` (without the fit) over and over and kills it with SIGKILL at one of its calls to the file
 #: system; then looks what is there, as another process, and writes once more.
@@ -24,7 +24,8 @@ KILL = """
 import json, os, shutil, signal, sys
 from pathlib import Path
 import h5py
-from scjko.cli import commands, files
+from scjko.cli import commands
+from scjko.edge.storage import files
 from scjko.cli.main import main
 
 source, old, folder, n_moments = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])

@@ -171,7 +171,7 @@ OTHERS = {("pl/_predictions.py", "both")}
 #: Where these words are read, once. Benchmarks run named settings side by side.
 READERS = (
     *("core/schemes.py", "core/variation.py", "core/fitting/parametrizations.py", "core/transport/"),
-    *("edge/options.py", "edge/serialized.py", "edge/stored.py", "benchmarks/"),
+    *("edge/options.py", "edge/storage/serialized.py", "edge/storage/stored.py", "benchmarks/"),
 )
 
 

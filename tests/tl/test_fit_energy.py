@@ -14,7 +14,7 @@ from helpers import assert_same
 from scipy import sparse
 
 import scjko as sj
-from scjko.edge.serialized import FORMAT
+from scjko.edge.storage.serialized import FORMAT
 
 QUICK = {"parametrization": sj.Neural(epochs=3), "progress": False}
 LINE = {"parametrization": sj.Linear(degree=1, n_centers=0), "n_pcs": 2}

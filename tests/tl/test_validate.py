@@ -12,9 +12,9 @@ from helpers import assert_same, simulate
 
 import scjko as sj
 from scjko.core.judging.metrics import emd
-from scjko.edge.folds import Fold
-from scjko.edge.protocols import Cells
 from scjko.edge.snapshots import collect
+from scjko.edge.validation.folds import Fold
+from scjko.edge.validation.protocols import Cells
 from scjko.tl import _validate
 
 FULL = {"n_pcs": 10, "n_splits": 3, "parametrization": sj.Neural(epochs=150), "progress": False}

@@ -180,6 +180,6 @@ def test_the_density_prior_is_that_of_the_energy(adata, monkeypatch):
     """Without it, McCann's interpolation with and without the prior are the same."""
     options = {"n_pcs": 2, "parametrization": LINEAR, "protocol": "times", "progress": False}
     for strength, same in ((0.0, True), (0.5, False)):
-        monkeypatch.setattr("scjko.edge.protocols.best_strength", lambda *args, strength=strength: strength)
+        monkeypatch.setattr("scjko.edge.validation.protocols.best_strength", lambda *args, strength=strength: strength)
         means = sj.tl.validate(adata, "day", **options).groupby("method")["emd"].mean()
         assert (means["ot_midpoint"] == means["ot_midpoint_prior"]) == same

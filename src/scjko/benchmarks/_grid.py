@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ..cli.files import write_text
 from ..edge.checks import check_option
 from ..edge.logging import logger, progress_bar
+from ..edge.storage.files import write_text
 
 Cell = dict[str, Any]
 Row = dict[str, Any]

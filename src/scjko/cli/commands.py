@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import tl
-from ..edge.earlier import DEFAULT_KEY, earlier_options
 from ..edge.logging import logger
-from ..edge.protocols import PROTOCOLS
-from . import files
+from ..edge.storage import files
+from ..edge.validation.earlier import DEFAULT_KEY, earlier_options
+from ..edge.validation.protocols import PROTOCOLS
 from .options import add_flags, check_names, fit_options
 
 

@@ -16,9 +16,9 @@ from ..core.energy.energy import Energy
 from ..core.transport import SOLVERS, Coupling, couple
 from .keys import Keys
 from .options import READY_MADE, FitOptions
-from .serialized import energy_from_uns
 from .snapshots import Snapshots, cell_times, cell_weights, collect, obs_column, representation
-from .storage import fitted, time_values_from_uns, whitening_from_uns
+from .storage.fields import fitted, time_values_from_uns, whitening_from_uns
+from .storage.serialized import energy_from_uns
 from .times import read_time
 
 

@@ -14,7 +14,7 @@ from ..edge.fitted import FittedCells, fitted_cells
 from ..edge.keys import Keys
 from ..edge.ready_made import as_matrices, ready_made
 from ..edge.snapshots import neighbours
-from ..edge.storage import fitted, restored_on_error, time_values_from_uns, write_fields
+from ..edge.storage.fields import fitted, restored_on_error, time_values_from_uns, write_fields
 from ._packages import package
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from anndata import AnnData
 
 from ..core.energy.energy import Energy
-from ..edge.serialized import energy_from_uns
-from ..edge.storage import fitted
+from ..edge.storage.fields import fitted
+from ..edge.storage.serialized import energy_from_uns
 
 
 def energy(adata: AnnData, key: str = "jko") -> Energy:

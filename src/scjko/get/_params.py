@@ -6,7 +6,7 @@ from anndata import AnnData
 
 from ..core.transport import SOLVERS, Auto
 from ..edge.options import READY_MADE, FitOptions
-from ..edge.storage import fitted
+from ..edge.storage.fields import fitted
 
 
 def params(adata: AnnData, key: str = "jko") -> dict[str, Any]:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from ..edge.storage import fitted
+from ..edge.storage.fields import fitted
 from ._canvas import PALETTE, Drawn, dress, finish, key_beside, single
 from ._options import check_options, merged
 

@@ -21,7 +21,6 @@ from ..edge.keys import Keys
 from ..edge.logging import logger
 from ..edge.options import READY_MADE, FitOptions, explains_moved_options
 from ..edge.ready_made import ready_made
-from ..edge.serialized import energy_to_uns
 from ..edge.snapshots import (
     Snapshots,
     Whitening,
@@ -32,7 +31,8 @@ from ..edge.snapshots import (
     obs_column,
     representation,
 )
-from ..edge.storage import check_free, versions, write_fields
+from ..edge.storage.fields import check_free, versions, write_fields
+from ..edge.storage.serialized import energy_to_uns
 
 
 @explains_moved_options

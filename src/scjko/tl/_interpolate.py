@@ -15,9 +15,9 @@ from ..core.timeline import time_text
 from ..edge.checks import check_integer
 from ..edge.diagnosis import announce_forecast, warn_of_untrusted
 from ..edge.fitted import fitted_cells
-from ..edge.folds import clouds
 from ..edge.keys import Keys
 from ..edge.snapshots import Snapshots
+from ..edge.validation.folds import clouds
 
 
 def interpolate(

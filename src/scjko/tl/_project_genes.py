@@ -13,7 +13,7 @@ from ..edge.fitted import FittedCells, fitted_cells
 from ..edge.keys import PCA
 from ..edge.logging import logger
 from ..edge.snapshots import representation
-from ..edge.storage import whitening_from_uns, write_fields
+from ..edge.storage.fields import whitening_from_uns, write_fields
 
 
 def project_genes(

@@ -7,7 +7,7 @@ from ..core.motion.transitions import markov_chain
 from ..edge.checks import check_bool, check_fraction, check_integer
 from ..edge.fitted import fitted_cells
 from ..edge.snapshots import representation
-from ..edge.storage import write_fields
+from ..edge.storage.fields import write_fields
 
 
 def transition_matrix(

@@ -16,14 +16,14 @@ from ..core.judging.verdict import JUDGED
 from ..core.transport import Auto, Coupling, Solver, couple
 from ..core.transport.budget import allot, distances_at_once
 from ..edge.checks import check_bool, check_new_key, check_option, check_writable
-from ..edge.earlier import DEFAULT_KEY, earlier_options, taken_over
 from ..edge.fitting import couple_snapshots, fit_snapshots
-from ..edge.folds import Fold, Protocol, Row, Trained
 from ..edge.logging import logger, progress_bar
 from ..edge.options import READY_MADE, FitOptions, explains_moved_options
-from ..edge.protocols import as_protocol
 from ..edge.snapshots import Snapshots, Whitening, cell_times, cell_weights, check_snapshots, collect, representation
-from ..edge.storage import write_fields
+from ..edge.storage.fields import write_fields
+from ..edge.validation.earlier import DEFAULT_KEY, earlier_options, taken_over
+from ..edge.validation.folds import Fold, Protocol, Row, Trained
+from ..edge.validation.protocols import as_protocol
 from ._fit_energy import fit_energy
 
 COLUMNS = ["protocol", "split", "time", "method", "emd", "n_source", "n_target"]

@@ -8,7 +8,7 @@ from ..core.motion.embedding import project
 from ..edge.checks import check_adata
 from ..edge.keys import Keys
 from ..edge.snapshots import embedding, neighbours, representation
-from ..edge.storage import fitted, write_fields
+from ..edge.storage.fields import fitted, write_fields
 
 
 def velocity_embedding(

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.energy.specification import TERMS
-from ..core.fitting.parametrizations import PARAMETRIZATIONS, TIME_LABELS, Neural
-from ..core.schemes import SCHEMES
-from ..core.timeline import Timeline
-from ..core.transport import SOLVERS
-from .options import READY_MADE, FitOptions
+from ...core.energy.specification import TERMS
+from ...core.fitting.parametrizations import PARAMETRIZATIONS, TIME_LABELS, Neural
+from ...core.schemes import SCHEMES
+from ...core.timeline import Timeline
+from ...core.transport import SOLVERS
+from ..options import READY_MADE, FitOptions
 from .serialized import FORMAT, layout
 
 #: What ``uns[key]`` of a fit always has.

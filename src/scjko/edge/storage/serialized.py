@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.energy.density import Mixture
-from ..core.energy.energy import Energy
-from ..core.energy.interactions import Population
-from ..core.energy.models import LinearPotential, NeuralPotential
-from ..core.energy.terms import InteractionTerm, InternalTerm, PotentialTerm, Units
-from ..core.fitting.parametrizations import Neural
-from ..core.fitting.problem import common_speed
-from ..core.motion.forecast import Forecast
-from ..core.schemes import Scheme, scheme_of, secant_of
-from ..core.timeline import Timeline
-from ..core.variation import Labelled, Separate, Smooth, Variation
-from .options import FitOptions
+from ...core.energy.density import Mixture
+from ...core.energy.energy import Energy
+from ...core.energy.interactions import Population
+from ...core.energy.models import LinearPotential, NeuralPotential
+from ...core.energy.terms import InteractionTerm, InternalTerm, PotentialTerm, Units
+from ...core.fitting.parametrizations import Neural
+from ...core.fitting.problem import common_speed
+from ...core.motion.forecast import Forecast
+from ...core.schemes import Scheme, scheme_of, secant_of
+from ...core.timeline import Timeline
+from ...core.variation import Labelled, Separate, Smooth, Variation
+from ..options import FitOptions
 
 #: The format of a stored fit; those of version 0.1 have no number.
 FORMAT = 2

@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.judging.baselines import Cloud, kernel_ridge, last_mean_shift, midpoint, mixture, transport
-from ..core.judging.verdict import JUDGED, UNMOVED
-from ..core.motion.interpolation import best_strength, between, towards_observed
-from ..core.schemes import scheme_of
-from ..core.timeline import Timeline, time_text
-from .checks import check_integer, check_option, check_positive
+from ...core.judging.baselines import Cloud, kernel_ridge, last_mean_shift, midpoint, mixture, transport
+from ...core.judging.verdict import JUDGED, UNMOVED
+from ...core.motion.interpolation import best_strength, between, towards_observed
+from ...core.schemes import scheme_of
+from ...core.timeline import Timeline, time_text
+from ..checks import check_integer, check_option, check_positive
+from ..snapshots import Snapshots
 from .folds import Fold, Predicted, Protocol, Trained, clouds
-from .snapshots import Snapshots
 
 #: Nearest training cells whose displacements are averaged.
 NEIGHBOURS = 5

@@ -10,13 +10,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.energy.energy import Energy
-from ..core.judging.baselines import Cloud
-from ..core.judging.metrics import Distance, difference_error, distance
-from ..core.judging.verdict import FLOOR, JUDGED, Errors, Verdict, judge
-from ..core.timeline import time_text
-from ..core.transport import Coupling
-from .snapshots import Snapshots
+from ...core.energy.energy import Energy
+from ...core.judging.baselines import Cloud
+from ...core.judging.metrics import Distance, difference_error, distance
+from ...core.judging.verdict import FLOOR, JUDGED, Errors, Verdict, judge
+from ...core.timeline import time_text
+from ...core.transport import Coupling
+from ..snapshots import Snapshots
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from anndata import AnnData
 
-from ..core.fitting.parametrizations import as_parametrization
-from .options import FitOptions
-from .storage import fitted
+from ...core.fitting.parametrizations import as_parametrization
+from ..options import FitOptions
+from ..storage.fields import fitted
 
 #: The name of a fit that was given no other.
 DEFAULT_KEY = "jko"

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from anndata import AnnData, ImplicitModificationWarning
 
-from .checks import check_adata, check_name, check_new_key
-from .keys import Keys
-from .snapshots import Whitening
+from ..checks import check_adata, check_name, check_new_key
+from ..keys import Keys
+from ..snapshots import Whitening
 from .stored import FIELDS, check_stored
 
 #: What decides the numbers of a fit, beside its parameters.

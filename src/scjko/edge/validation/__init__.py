@@ -1,0 +1,1 @@
+"""Validation: protocols, their folds, and the options of an earlier fit."""
