@@ -146,14 +146,15 @@ def fit_energy(
         Each cell moved to the next snapshot; those of the last one forecast by the length of the last interval.
     ``uns["jko"]``
         ``params``, ``times``, ``weights``, ``scaling``, ``history`` (loss per epoch, relative to a zero energy),
-        ``couplings`` (a summary), ``diagnostics``, ``format``, ``version``, ``versions`` (of the packages it was
+        ``couplings`` (a summary), ``diagnostics``, ``forecast`` (its damping, its error on known snapshots relative to
+        not moving, and the number of these), ``format``, ``version``, ``versions`` (of the packages it was
         computed with), and ``whitening``, ``populations`` and ``mixtures`` where they are needed.
         :func:`scjko.get.params` gives the parameters to repeat the fit. The diagnostics are: for each interval the
         fraction of the squared velocity that the energy explains (``explained``); for each snapshot the number of cells
-        whose prediction cannot be trusted (``unconverged``); the ``forecast`` as it did on known snapshots; for each
-        term beside the potential the fraction of its force that a potential cannot reproduce, near zero if the data
-        cannot distinguish the two (``identifiability``); ``beta`` and its standard error ``beta_error``; and of a
-        linear fit its ``ridge``, ``condition_number`` and ``degrees_of_freedom``.
+        whose prediction cannot be trusted (``unconverged``); for each term beside the potential the fraction of its
+        force that a potential cannot reproduce, near zero if the data cannot distinguish the two
+        (``identifiability``); ``beta`` and its standard error ``beta_error``; and of a linear fit its ``ridge``,
+        ``condition_number`` and ``degrees_of_freedom``.
 
     Examples
     --------

@@ -31,6 +31,9 @@ Single = NDArray[np.float32]
 
 #: Neighbours whose minimum is tried as that of a cell: where one is lower, the cell's own was only a local one.
 RIVALS = 5
+#: Of many cells this many, evenly chosen, lend their minima to all.
+LENDERS = 2000
+#: How often that is repeated, at most: a lower minimum spreads from neighbour to neighbour.
 PASSES = 50
 #: How much lower, in units of the population's spread squared: rounding of float32 is below.
 LOWER = 1e-4
@@ -74,7 +77,7 @@ def _anchors(
 
     found, value, converged = solve(z, np.arange(len(z)))
     improved = np.zeros(len(z), dtype=bool)
-    for _ in range(PASSES if rate > 0 and len(z) > 1 else 0):  # a lower minimum spreads from neighbour to neighbour
+    for _ in range(PASSES if rate > 0 and len(z) > 1 else 0):
         rows, start = _rivals(model, weights, z, inputs, found, value, rate)
         again, lower, solved = solve(start, rows) if len(rows) else (found[:0], value[:0], converged[:0])
         gained = lower < value[rows] - LOWER / 2
@@ -114,8 +117,9 @@ def _rivals(
     model: Model, weights: Weights, z: Single, inputs: Single, found: Array, value: Array, rate: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Cells whose objective is lower at the minimum of a neighbour than at their own, and where that is."""
-    _, near = nearest(z.astype(np.float64), z.astype(np.float64), RIVALS + 1)
-    candidates = found[near].astype(np.float32)
+    lenders = np.unique(np.linspace(0, len(z) - 1, LENDERS).astype(int))
+    _, near = nearest(z[lenders].astype(np.float64), z.astype(np.float64), RIVALS + 1)
+    candidates = found[lenders[near]].astype(np.float32)
     n, k, d = candidates.shape
     (values,) = in_blocks(
         lambda *block: (objectives(model, weights, *block, rate),),
