@@ -20,8 +20,9 @@ from scjko.core.compute.parallel import side_by_side
 from scjko.core.fitting import descent
 from scjko.core.fitting import fit as core_fit
 from scjko.core.transport import solvers
-from scjko.edge import diagnosis, fitting, storage
+from scjko.edge import diagnosis, fitting
 from scjko.edge.options import FitOptions
+from scjko.edge.storage import fields as written
 from scjko.tl import _validate
 
 QUICK = {"parametrization": sj.Neural(epochs=3), "progress": False}
@@ -128,14 +129,14 @@ def test_an_interrupt_at_any_line_of_writing_leaves_all_or_nothing(again):
     """Line by line through our code and that of anndata and pandas, every seventh of them."""
     start, fields = small("jko")
     if again:
-        storage.write_fields(start, **small("jko")[1])
+        written.write_fields(start, **small("jko")[1])
         fields["obs"]["jko_potential"] = fields["obs"]["jko_potential"] + 1
     whole = start.copy()
-    storage.write_fields(whole, **fields)
+    written.write_fields(whole, **fields)
     outcomes = {"before": 0, "after": 0}
     for after in range(0, 10**6, 7):
         adata = start.copy()
-        stop = interrupted(lambda adata=adata: storage.write_fields(adata, **fields), after)
+        stop = interrupted(lambda adata=adata: written.write_fields(adata, **fields), after)
         done = not stop or np.array_equal(adata.obs.get("jko_potential"), fields["obs"]["jko_potential"])
         outcomes["after" if done else "before"] += 1
         assert_same(adata, whole if done else start)

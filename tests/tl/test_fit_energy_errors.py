@@ -7,7 +7,7 @@ import pytest
 from helpers import assert_same
 
 import scjko as sj
-from scjko.edge import storage
+from scjko.edge.storage import fields as storage
 from scjko.tl import _fit_energy
 
 QUICK = {"parametrization": sj.Neural(epochs=3), "progress": False}

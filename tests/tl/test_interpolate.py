@@ -58,7 +58,7 @@ def test_several_times_and_a_forecast(fitted, caplog):
     last = fitted.obs["day"].max()
     with caplog.at_level(logging.INFO, "scjko"):
         made = sj.tl.interpolate(fitted, [1.5, last + 1], density_prior=None)
-    assert "forecasts beyond the last time point" in caplog.text
+    assert "Forecast to 8, beyond the last time point (7)" in caplog.text
     beyond = made[made.obs["day"] == last + 1]
     assert beyond.obs["jko_forecast"].all() and (beyond.obs["jko_side"] == "before").all()
     assert (beyond.obs["jko_source_time"] == last).all()

@@ -101,7 +101,7 @@ def test_samples_repeat_cells_under_names_of_their_own(fitted):
 def test_a_forecast_is_said_to_be_one(fitted, caplog):
     with caplog.at_level(logging.INFO, logger="scjko"):
         sj.tl.predict(fitted, 12)
-    assert "forecast to 12, beyond the last snapshot (7)" in caplog.text
+    assert "Forecast to 12, beyond the last time point (7)" in caplog.text
 
 
 def test_cells_that_leave_the_data_are_flagged_counted_and_finite(fitted, caplog):

@@ -14,7 +14,7 @@ from scipy import sparse
 import scjko as sj
 from scjko.core.judging.metrics import emd
 from scjko.core.transport import Batched
-from scjko.edge import folds
+from scjko.edge.validation import folds
 from scjko.tl import _validate
 
 #: A closed form of a few features: fits in milliseconds.

@@ -84,10 +84,15 @@ def fit_mixture(x: Array, weight: Array, n_components: int, random_state: int) -
     floor = 1e-6 * max(float(np.mean(np.var(x, axis=0))), 1e-3)
     # Threads gain nothing on matrices this small, and on a busy machine they wait for each other: 6 s in place of 0.2.
     with threadpool_limits(1):
-        candidates = [
-            GaussianMixture(k, reg_covar=floor, max_iter=1000, random_state=random_state).fit(x)
-            for k in sorted({1, 2, 3, 5, n_components})
-            if k <= n_components
-        ]
-        best = min(candidates, key=lambda mixture: mixture.bic(x))
+        best, lowest, worse = None, np.inf, 0
+        for k in sorted({1, 2, 3, 5, n_components}):
+            # Two in a row that are worse than fewer: still more would not be better, and large ones take longest.
+            if k > n_components or worse == 2:
+                break
+            found = GaussianMixture(k, reg_covar=floor, max_iter=1000, random_state=random_state).fit(x)
+            criterion = found.bic(x)
+            worse = 0 if criterion < lowest else worse + 1
+            if criterion < lowest:
+                best, lowest = found, criterion
+    assert best is not None
     return Mixture(np.log(best.weights_), best.means_, best.precisions_)

@@ -88,7 +88,8 @@ def clusters(x: Array, n_centers: int, random_state: int) -> tuple[Array, float]
     In many dimensions the next centre is far, and functions that do not reach their neighbours cannot add up to a
     smooth potential; hence the fifth.
     """
-    n_centers = min(n_centers, len(np.unique(x, axis=0)))
+    x = np.unique(x, axis=0)  # centres cover the places of cells, however many stand there
+    n_centers = min(n_centers, len(x))
     if n_centers == 0:
         return np.empty((0, x.shape[1])), 1.0
     found = MiniBatchKMeans(n_centers, random_state=random_state, n_init=1).fit(x).cluster_centers_.astype(np.float64)

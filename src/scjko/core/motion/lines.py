@@ -30,11 +30,11 @@ Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 #: Neighbours whose minimum is tried as that of a cell: where one is lower, the cell's own was only a local one.
-RIVALS = 5
+RIVALS = 3
 #: Of many cells this many, evenly chosen, lend their minima to all.
 LENDERS = 2000
 #: How often that is repeated, at most: a lower minimum spreads from neighbour to neighbour.
-PASSES = 50
+PASSES = 20
 #: How much lower, in units of the population's spread squared: rounding of float32 is below.
 LOWER = 1e-4
 
