@@ -34,7 +34,7 @@ def ornstein_uhlenbeck(n, times, beta=0.5, seed=0) -> AnnData:
 def test_noise_and_curvature_of_an_ornstein_uhlenbeck_process(parametrization, monkeypatch):
     """A third of the cells of the figures in the README; hence wider than those."""
     monkeypatch.setattr(noise, "N_HALVES", 4)  # of twelve: the error is known to a factor of two, which is enough here
-    adata = ornstein_uhlenbeck(1000, np.arange(21) * 0.1)
+    adata = ornstein_uhlenbeck(700, np.arange(11) * 0.2)
     sj.tl.fit_energy(
         adata,
         "time",
