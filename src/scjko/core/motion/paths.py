@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..schemes import Scheme, stepping
+from ..schemes import stepping
 from ..timeline import Segment
 from .forecast import forecast
 from .lines import advance
@@ -53,15 +53,14 @@ def _follow(
     energy: Energy, x: Array, times: Array, scheme: str | None, random_state: int
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Cells at each of the times, leg by leg: lines and noise within the measured range, a forecast beyond it."""
-    steps, rng = stepping(energy.scheme, scheme), _noise(random_state)
-    path, trusted = [x], np.ones(len(x), dtype=bool)
-    anchor = steps.anchor(float(times[0]), float(times[-1]))
+    rng, path, trusted = _noise(random_state), [x], np.ones(len(x), dtype=bool)
+    anchor = stepping(energy.scheme, scheme).anchor(float(times[0]), float(times[-1]))
     population = None
     for t0, t1 in zip(times[:-1], times[1:], strict=True):
         energy.timeline.check_path(float(t0), float(t1))
         position = path[-1]
         for segment in energy.timeline.segments(float(t0), float(t1)):
-            position, trusted = _leg(energy, position, trusted, segment, anchor, steps, rng)
+            position, trusted = _leg(energy, position, trusted, segment, anchor, rng)
         beyond = max(float(t0), energy.times[-1]), float(t1)
         if beyond[1] > beyond[0]:
             moved, population = forecast(energy, position, *beyond, population, rng)
@@ -76,7 +75,6 @@ def _leg(
     trusted: NDArray[np.bool_],
     segment: Segment,
     anchor: float,
-    steps: Scheme,
     rng: np.random.Generator,
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Cells at the end of one segment."""
