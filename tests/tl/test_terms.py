@@ -30,11 +30,12 @@ def ornstein_uhlenbeck(n, times, beta=0.5, seed=0) -> AnnData:
     return time_course([s * rng.normal(size=(n, 2)) for s in spread], times)
 
 
-@pytest.mark.parametrize("parametrization", ["linear", "neural"])
+# The estimate of β does not depend on the parametrisation, and core/fitting/test_truth.py has a network by day.
+@pytest.mark.parametrize("parametrization", ["linear", pytest.param("neural", marks=pytest.mark.nightly)])
 def test_noise_and_curvature_of_an_ornstein_uhlenbeck_process(parametrization, monkeypatch):
-    """A third of the cells of the figures in the README; hence wider than those."""
-    monkeypatch.setattr(noise, "N_HALVES", 4)  # of twelve: the error is known to a factor of two, which is enough here
-    adata = ornstein_uhlenbeck(700, np.arange(11) * 0.2)
+    """A sixth of the cells of the figures in the README; hence wider than those."""
+    monkeypatch.setattr(noise, "N_HALVES", 4)  # of eight: the error is known to a factor of two, which is enough here
+    adata = ornstein_uhlenbeck(500, np.arange(8) * 0.25)
     sj.tl.fit_energy(
         adata,
         "time",
@@ -62,7 +63,7 @@ def test_what_two_snapshots_cannot_tell_and_three_can(caplog):
     rng = np.random.default_rng(0)
 
     def fit(times):
-        points = [np.sqrt(np.exp(0.6 * t) + 0.4 * t) * rng.normal(size=(500, 1)) for t in times]
+        points = [np.sqrt(np.exp(0.6 * t) + 0.4 * t) * rng.normal(size=(300, 1)) for t in times]
         adata = time_course(points, times)
         options = {"use_rep": "X", "parametrization": "linear", "time_varying": False, "progress": False}
         caplog.clear()
@@ -76,7 +77,7 @@ def test_what_two_snapshots_cannot_tell_and_three_can(caplog):
 
 
 def test_a_potential_of_its_own_for_every_interval_can_imitate_everything(caplog):
-    adata = ornstein_uhlenbeck(300, [0.0, 0.3, 0.6, 1.0])
+    adata = ornstein_uhlenbeck(120, [0.0, 0.3, 0.6, 1.0])
     sj.tl.fit_energy(adata, "time", use_rep="X", terms=ALL, parametrization="linear", progress=False)
     assert max(adata.uns["jko"]["diagnostics"]["identifiability"].values()) < 0.01
     assert "interaction term" in caplog.text and "internal term" in caplog.text
@@ -84,7 +85,7 @@ def test_a_potential_of_its_own_for_every_interval_can_imitate_everything(caplog
 
 def test_a_uniform_start_hardly_determines_the_noise(rng, caplog):
     """As in the paper's experiments: 0.01 between snapshots that hardly change."""
-    x = rng.uniform(-4, 4, size=(500, 2))
+    x = rng.uniform(-4, 4, size=(300, 2))
     points = [x]
     for _ in range(5):
         x = x - 0.01 * (2 * x**3 - 16 * x + 2.5) + np.sqrt(2 * 0.2 * 0.01) * rng.normal(size=x.shape)
@@ -137,7 +138,7 @@ def test_an_interaction_that_the_data_determine_is_recovered(rng):
 
 
 def test_a_neural_interaction_explains_the_motion(rng):
-    adata = interacting(rng)
+    adata = interacting(rng, n=120)
     fit_interaction(adata, parametrization=sj.Neural(epochs=60))
     assert adata.uns["jko"]["diagnostics"]["explained"].min() > 0.98
     energy = sj.get.energy(adata)
@@ -150,11 +151,17 @@ def test_a_neural_interaction_explains_the_motion(rng):
     np.testing.assert_allclose(moved, first - 0.05 * drift, atol=1e-3)
 
 
-@pytest.mark.parametrize("parametrization", [sj.Linear(n_centers=9), sj.Neural(epochs=10)], ids=lambda p: p.name)
-@pytest.mark.parametrize("suffix", ["h5ad", "zarr"])
-def test_every_term_survives_a_file(tmp_path, parametrization, suffix):
+@pytest.fixture(scope="module", params=[sj.Linear(n_centers=9), sj.Neural(epochs=3)], ids=lambda p: p.name)
+def of_all_terms(request):
+    """A fit of all terms."""
     adata = ornstein_uhlenbeck(60, [0.0, 0.3, 0.7])
-    sj.tl.fit_energy(adata, "time", use_rep="X", terms=ALL, parametrization=parametrization, progress=False)
+    sj.tl.fit_energy(adata, "time", use_rep="X", terms=ALL, parametrization=request.param, progress=False)
+    return adata
+
+
+@pytest.mark.parametrize("suffix", ["h5ad", "zarr"])
+def test_every_term_survives_a_file(tmp_path, of_all_terms, suffix):
+    adata = of_all_terms.copy()
     path = tmp_path / f"fit.{suffix}"
     adata.write_zarr(path) if suffix == "zarr" else adata.write_h5ad(path)
     back = anndata.read_zarr(path) if suffix == "zarr" else anndata.read_h5ad(path)
@@ -203,7 +210,7 @@ def test_linear_fits_work_in_many_dimensions(adata):
 
 
 def test_noise_is_drawn_by_the_seed_and_not_by_the_row(rng):
-    adata = ornstein_uhlenbeck(300, [0.0, 0.3, 0.7, 1.2])
+    adata = ornstein_uhlenbeck(200, [0.0, 0.3, 0.7, 1.2])
     options = {"use_rep": "X", "terms": ("potential", "internal"), "time_varying": False, "parametrization": "linear"}
     sj.tl.fit_energy(adata, "time", progress=False, **options)
     assert sj.get.energy(adata).beta > 0

@@ -150,7 +150,7 @@ def test_a_simulation_is_a_chain_of_steps(rng, x):
 
 def test_results_do_not_depend_on_the_block_a_point_is_in(rng, monkeypatch):
     energy = make(rng)
-    x = rng.normal(10, 5, size=(150, 2))
+    x = rng.normal(10, 5, size=(600, 2))
     whole = energy.gradient(x, 0.5)
     monkeypatch.setattr(blocks, "BLOCKS", (64,))
     # One program for 512 rows and one for 64 round differently in the last bits of float32.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Rows are evaluated in blocks padded to one of these sizes: memory is bounded whatever the number of cells, and few
-#: programs are compiled.
+#: Rows are evaluated in blocks of one of these sizes: memory is bounded whatever the number of cells, and few programs
+#: are compiled.
 BLOCKS = (64, 512, 4096)
 
 
@@ -28,13 +28,16 @@ def in_blocks(
 ) -> list[NDArray[np.float64]]:
     """``function`` over blocks of rows of the arrays, its results put together again as float64.
 
-    ``largest`` bounds the size of a block, where rows are large.
+    Blocks are of the largest size that the rows fill, so that less than half of the work is on the rows of zeros that
+    fill up the last; all are of one size, so that no row depends on where it stands. ``largest`` bounds that size,
+    where rows are large.
     """
-    sizes = [size for size in BLOCKS if largest is None or size <= largest] or [BLOCKS[0]]
+    n_rows = len(arrays[0])
+    size = max((size for size in BLOCKS if size <= min(n_rows, largest or n_rows)), default=BLOCKS[0])
     parts = []
-    for start in range(0, max(len(arrays[0]), 1), sizes[-1]):
-        block = [array[start : start + sizes[-1]] for array in arrays]
+    for start in range(0, max(n_rows, 1), size):
+        block = [array[start : start + size] for array in arrays]
         rows = len(block[0])
-        results = function(*(filled(values, room(rows, sizes)) for values in block))
+        results = function(*(filled(values, size) for values in block))
         parts.append([np.asarray(result, dtype=np.float64)[:rows] for result in results])
     return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
