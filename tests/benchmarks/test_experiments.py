@@ -16,7 +16,18 @@ from scjko.benchmarks._trial import MODELS
 from scjko.cli.main import main
 
 
-def test_every_model_learns_a_potential(tmp_path):
+@pytest.fixture
+def few_particles(monkeypatch):
+    """Half as many particles in every trial."""
+
+    def halved(trial):
+        return lambda *args, n_particles, **cell: trial(*args, n_particles=n_particles // 2, **cell)
+
+    for module in (lightspeed, failure_modes, general):
+        monkeypatch.setattr(module, "trial", halved(module.trial))
+
+
+def test_every_model_learns_a_potential(tmp_path, few_particles):
     """All four on a potential of sines; none NaN, each far better than no move, files as the docs say."""
     frame = lightspeed.run(tmp_path, functionals=["oakley_ohagan"], progress=False)
     assert list(frame["model"]) == list(MODELS)
@@ -67,7 +78,8 @@ def test_results_of_another_version_are_computed_anew(tmp_path, caplog, content)
 
 def test_the_four_panels_show_what_the_paper_says():
     """Explicit needs more observations; an implicit loss with an explicit prediction is late; implicit is right."""
-    shown = time_varying.table(time_varying.run(progress=False))
+    frame = pd.DataFrame([{"panel": p, **row} for p in time_varying.PANELS for row in time_varying.trial(p, 50)])
+    shown = time_varying.table(frame)
     few, many, shifted, right = shown["mean error"]
     assert few > 0.1 and shifted > 0.1
     assert many < few / 3
@@ -75,7 +87,7 @@ def test_the_four_panels_show_what_the_paper_says():
     assert list(shown["pauses from"]) == ["0.2, 0.7", "0.2, 0.7", "0.3, 0.8", "0.2, 0.7"]
 
 
-def test_failure_modes_are_told():
+def test_failure_modes_are_told(few_particles):
     frame = failure_modes.run(progress=False).set_index("case")
     assert list(frame["told_apart"].iloc[:2]) == [False, True]
     field = frame.loc[failure_modes.NO_GRADIENT]
@@ -91,9 +103,10 @@ def test_the_variance_of_the_gaussian_example_solves_its_equation():
 
 
 def test_more_particles_and_fewer_dimensions_are_easier():
-    shown = scaling.table(scaling.run(functionals=["watershed"], n_dims=[2, 5], progress=False))
+    options = {"models": ["jkonet_star_potential"], "functionals": ["watershed"], "progress": False}
+    shown = scaling.table(scaling.run(**options, n_particles=[100, 250], n_dims=[2, 5]))
     neural = shown.loc[("jkonet_star_potential", "watershed")]
-    assert neural.loc[500, 2] < neural.loc[200, 2] < neural.loc[200, 5]
+    assert neural.loc[250, 2] < neural.loc[100, 2] < neural.loc[100, 5]
 
 
 def test_the_error_of_the_closed_form_grows_sublinearly_where_coordinates_do_not_mix():
@@ -105,7 +118,7 @@ def test_the_error_of_the_closed_form_grows_sublinearly_where_coordinates_do_not
     assert shown.loc["styblinski_tang", 20] < 1e-5
 
 
-def test_general_energies_are_fitted(tmp_path):
+def test_general_energies_are_fitted(tmp_path, few_particles):
     frame = general.run(
         tmp_path, models=["jkonet_star_linear"], combinations=[("flowers", "oakley_ohagan")], betas=[0, 0.2]
     )

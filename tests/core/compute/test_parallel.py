@@ -11,10 +11,23 @@ import time
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import scjko as sj
 from scjko.core.compute import parallel
-from scjko.core.compute.parallel import check_client, side_by_side
+from scjko.core.compute.parallel import at_most, check_client, side_by_side
+
+
+def test_linear_algebra_is_kept_to_few_threads_and_let_go_again():
+    def threads():
+        return [library["num_threads"] for library in threadpool_info()]
+
+    before = threads()
+    with at_most(1):
+        assert set(threads()) == {1}
+    assert threads() == before
+    with at_most(None):
+        assert threads() == before
 
 
 def test_results_stand_in_the_order_of_the_items():

@@ -5,7 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 from .limits import n_cores
 
@@ -14,6 +18,17 @@ Result = TypeVar("Result")
 
 #: How often a piece of work is tried again after the worker that did it died.
 RETRIES = 3
+
+
+def at_most(threads: int | None) -> AbstractContextManager[Any]:
+    """Within it linear algebra uses at most so many threads; ``None`` leaves it as it is."""
+    return _libraries().limit(limits=threads)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads of their own. To find them takes 5 ms, longer than many a small matrix: hence once."""
+    return ThreadpoolController()
 
 
 def side_by_side(

@@ -11,16 +11,16 @@ different intervals, are problems of their own, and share but the ridge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.csgraph import connected_components
-from threadpoolctl import threadpool_limits
 
-from ..compute.parallel import side_by_side
+from ..compute.parallel import at_most, side_by_side
 
 Array = NDArray[np.float64]
 
@@ -91,9 +91,9 @@ class Solution:
     """Effective number of coefficients: the trace of A (A + λ)⁻¹."""
 
 
-def threads_for(size: int) -> threadpool_limits:
+def threads_for(size: int) -> AbstractContextManager[Any]:
     """One thread for small matrices: more gain little there, and on a busy machine they wait for each other."""
-    return threadpool_limits(1 if size <= FEW_FEATURES else None)
+    return at_most(1 if size <= FEW_FEATURES else None)
 
 
 def blocks(n_rows: int, row_entries: int) -> Iterator[slice]:
