@@ -76,7 +76,7 @@ adata = sj.datasets.simulated(400)
 options = dict(use_rep="X_latent", progress=False, terms=("potential", "interaction"))
 found = []
 for n_devices in (1, None):  # all, by default
-    sj.tl.fit_energy(adata, "day", parametrization=sj.Neural(epochs=3, n_devices=n_devices), **options)
+    sj.tl.fit_energy(adata, "day", parametrization=sj.Neural(epochs=2, layers=(16, 16), n_devices=n_devices), **options)
     found.append(adata.obsm["jko_predicted"].copy())
 moved = np.abs(found[0] - adata.obsm["X_jko"]).max()
 # Sums over four parts are rounded otherwise than sums over one: float32, a few hundred updates.
