@@ -111,6 +111,21 @@ def test_the_ridge_is_that_of_the_smallest_error_across_halves(rng, kinds):
     assert RIDGES[0] < chosen.ridge.strength < RIDGES[-1]
 
 
+def test_the_ridge_of_several_halvings_is_that_of_the_smallest_sum_of_errors(rng):
+    theta, halvings = rng.normal(size=30) * (np.arange(30) < 8), []
+    for noise in (0.3, 3.0):  # the one asks for less, the other for more
+        pair = []
+        for _ in range(2):
+            y = rng.normal(size=(60, 30, 1))
+            velocity = -(y[..., 0] @ theta)[:, None] + noise * rng.normal(size=(60, 1))
+            pair.append(normal_equations(y, velocity, np.ones(60), np.ones((60, 1)), 0, [0] * 30))
+        halvings.append(pair)
+    alone = [held_out_ridge(pair).ridge.strength for pair in halvings]
+    assert alone[0] <= held_out_ridge(*halvings).ridge.strength <= alone[1] and alone[0] < alone[1]
+    twice, once = held_out_ridge(halvings[0], halvings[0]), held_out_ridge(halvings[0])
+    assert twice.ridge == once.ridge and twice.left == pytest.approx(once.left)
+
+
 def test_of_equal_errors_the_strongest_ridge_is_chosen(rng):
     """Where nothing moves all are the same: nothing asks for coefficients of any size."""
     y = rng.normal(size=(20, 3, 1))

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scjko.core.condition import conditions
 from scjko.core.energy.features import linear_potential
-from scjko.core.energy.specification import Terms
 from scjko.core.fitting import closed_form, descent, schedule
 from scjko.core.fitting.descent import resolved
 from scjko.core.fitting.fit import fit
 from scjko.core.fitting.linear import Features, normal_equations
 from scjko.core.fitting.parametrizations import Linear, Neural
-from scjko.core.fitting.problem import Course, densities, felt_populations, make_problem, units_of
+from scjko.core.fitting.problem import Course, Formulation
 from scjko.core.fitting.schedule import n_batches
 from scjko.core.judging.metrics import emd
 from scjko.core.schemes import BOTH, IMPLICIT, MIDPOINT
@@ -59,10 +57,9 @@ def test_normal_equations_are_the_same_in_blocks(rng, monkeypatch):
     """Memory does not grow with the number of cells, and the sums are what they were."""
     points, timeline = contracting(rng, "explicit", n=100)
     course = Course(points, [np.full(100, 0.01)] * 3, couple(points), timeline)
-    rows = conditions(points, course.couplings, timeline, BOTH)
-    units, every = units_of(course, rows, Separate()), Terms.of(["potential", "interaction", "internal"])
-    felt = felt_populations(course, units, BOTH, 0), densities(course, units, BOTH, every, 0)
-    problem = make_problem(rows, units, timeline, BOTH, Separate(), *felt)
+    formulation = Formulation.of(course, BOTH, Separate())
+    felt = formulation.populations(course, 0), formulation.densities(course, 10, 0)
+    problem = formulation.problem(formulation.conditions(course), *felt)
     potential = linear_potential(points[0], degree=2, n_centers=4, random_state=0)
     features = Features(*potential, *potential)
     whole = normal_equations(problem, features)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.fitting.halves import followed, halves
+from scjko.core.fitting.halves import MAX_CELLS, MAX_HALVINGS, followed, halves, halvings
 from scjko.core.fitting.problem import Course
 from scjko.core.timeline import Timeline
 from scjko.core.transport import couple, exact
@@ -51,6 +51,19 @@ def test_large_snapshots_are_cut_and_tiny_ones_are_in_both(rng):
     for part in halves(course, 0, most=10):
         np.testing.assert_array_equal(part.points[0], course.points[0])
         assert len(part.points[1]) == 10
+
+
+@pytest.mark.parametrize(("n", "times"), [(30, MAX_HALVINGS), (MAX_CELLS, 2), (2 * MAX_CELLS, 1), (3 * MAX_CELLS, 1)])
+def test_few_cells_are_halved_again_and_again_and_many_once(rng, monkeypatch, n, times):
+    monkeypatch.setattr("scjko.core.fitting.halves.exact", lambda *pair: None)  # how often is asked, not how
+    course = Course(
+        [rng.normal(size=(size, 2)) for size in (20, n)], [np.ones(20), np.ones(n)], [], Timeline([0.0, 1.0])
+    )
+    found = halvings(course, 0)
+    assert len(found) == times
+    first = [parts[0].points[1] for parts in found]
+    assert all(not np.array_equal(first[0], other) for other in first[1:])
+    np.testing.assert_array_equal(first[0], halves(course, 0)[0].points[1])
 
 
 @pytest.mark.parametrize("n_dims", [1, 2, 5])

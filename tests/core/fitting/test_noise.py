@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.condition import conditions
 from scjko.core.energy.specification import Internal, Terms
 from scjko.core.fitting import noise
 from scjko.core.fitting.fit import fit
 from scjko.core.fitting.noise import estimate_noise, halved_scores
 from scjko.core.fitting.parametrizations import Linear
-from scjko.core.fitting.problem import Course, make_problem, units_of
+from scjko.core.fitting.problem import Course, Formulation
 from scjko.core.schemes import MIDPOINT
 from scjko.core.timeline import Timeline
 from scjko.core.transport import couple
@@ -33,7 +32,7 @@ def course_of(points, times=TIMES):
 
 
 def units_for(course):
-    return units_of(course, conditions(course.points, course.couplings, course.timeline, MIDPOINT), Static())
+    return Formulation.of(course, MIDPOINT, Static()).units
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +94,8 @@ def test_without_noise_the_estimate_is_not_above_its_error():
 
 def test_scores_of_either_half_agree_in_the_population_and_differ_in_their_errors():
     course = course_of(process(0))
-    rows = conditions(course.points, course.couplings, course.timeline, MIDPOINT)
-    units = units_for(course)
-    problem = make_problem(rows, units, course.timeline, MIDPOINT, Static())
+    formulation = Formulation.of(course, MIDPOINT, Static())
+    problem = formulation.problem(formulation.conditions(course))
     one, other = np.moveaxis(halved_scores(problem, 3, 0), 1, 0)
     assert one.shape == problem.z.shape
     assert np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.95

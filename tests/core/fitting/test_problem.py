@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from scjko.core.condition import conditions
-from scjko.core.energy.specification import Terms
-from scjko.core.fitting.problem import (
-    Course,
-    common_speed,
-    densities,
-    felt_populations,
-    make_problem,
-    units_of,
-)
+from scjko.core.fitting.problem import Course, Formulation, common_speed, units_of
 from scjko.core.schemes import BOTH, EXPLICIT, MIDPOINT
 from scjko.core.timeline import Timeline
 from scjko.core.transport import couple
@@ -47,20 +39,18 @@ def test_half_way_the_population_is_that_of_the_middles_of_all_pairs(course):
 
 
 def test_populations_and_densities_are_there_for_every_place(course):
-    units = units_of(course, conditions(course.points, course.couplings, TIMELINE, MIDPOINT), Static())
-    felt = felt_populations(course, units, MIDPOINT, 0)
+    formulation = Formulation.of(course, MIDPOINT, Static())
+    felt, units = formulation.populations(course, 0), formulation.units
     assert sorted(felt) == [0, 0.5, 1, 1.5, 2]
     np.testing.assert_allclose(felt[0.5].points, (course.at(0.5)[0] - units.center) / units.length, atol=1e-5)
-    terms = Terms.of(["potential", "internal"])
-    assert sorted(densities(course, units, MIDPOINT, terms, 0)) == [0, 0.5, 1, 1.5, 2]
-    assert densities(course, units, MIDPOINT, Terms(), 0) == {}
+    assert sorted(formulation.densities(course, 2, 0)) == [0, 0.5, 1, 1.5, 2]
 
 
 def test_units_make_the_problem_of_order_one(course):
     for scheme, variation in ((BOTH, Labelled()), (MIDPOINT, Static())):
-        rows = conditions(course.points, course.couplings, TIMELINE, scheme)
-        units = units_of(course, rows, variation)
-        problem = make_problem(rows, units, TIMELINE, scheme, variation)
+        formulation = Formulation.of(course, scheme, variation)
+        rows, units = formulation.conditions(course), formulation.units
+        problem = formulation.problem(rows)
         assert np.mean(problem.weight) == pytest.approx(1)
         # Mean square displacements weigh alike, so that one is their mean in these units.
         assert problem.weight @ np.mean(problem.velocity**2, axis=1) / len(rows.weight) == pytest.approx(1, rel=1e-6)
@@ -76,15 +66,15 @@ def test_intervals_with_potentials_of_their_own_have_speeds_of_their_own(course)
     np.testing.assert_allclose(own.speed[0] / own.speed[1], 8)
     assert shared.speed[0] == shared.speed[1]
     assert common_speed(own) == own.speed[1]
-    problem = make_problem(rows, own, TIMELINE, BOTH, Labelled())
+    problem = Formulation(TIMELINE, BOTH, Labelled(), own).problem(rows)
     np.testing.assert_allclose(problem.pace, own.speed[1] / own.speed[rows.interval])
     # Errors of prediction count alike in all intervals.
     np.testing.assert_allclose(problem.weight, 1)
 
 
 def test_some_rows_of_a_problem_are_a_problem(course):
-    rows = conditions(course.points, course.couplings, TIMELINE, BOTH)
-    problem = make_problem(rows, units_of(course, rows, Labelled()), TIMELINE, BOTH, Labelled())
+    formulation = Formulation.of(course, BOTH, Labelled())
+    problem = formulation.problem(formulation.conditions(course))
     some = problem.rows(np.array([3, 90]))
     np.testing.assert_array_equal(some.z, problem.z[[3, 90]])
     np.testing.assert_array_equal(some.place, problem.place[[3, 90]])

@@ -235,15 +235,16 @@ def leave_one_out_ridge(normal: Normal) -> Choice:
     return Choice(Ridge(float(RIDGES[best])), errors[best] / (normal.square or 1.0))
 
 
-def held_out_ridge(halves: Sequence[Normal]) -> Choice:
-    """The ridge whose coefficients, fitted to either half, have the smallest loss on the other."""
+def held_out_ridge(*halvings: Sequence[Normal]) -> Choice:
+    """The ridge whose coefficients, fitted to either half, have the smallest loss on the other, over all halvings."""
+    halves = [half for pair in halvings for half in pair]
     kind = halves[0].kind
     scale = feature_scale(np.mean([half.diagonal for half in halves], axis=0), kind)
     best, least = Ridge(RIDGES[-1]), np.inf
     for low in RELATIVE if (kind == LOW).any() else (1.0,):
         stretched = scale * Ridge(1.0, low).stretch(kind)
-        one, other = (_Scaled.of(half, stretched) for half in halves)
-        errors = _errors(one, other) + _errors(other, one)
+        scaled = [[_Scaled.of(half, stretched) for half in pair] for pair in halvings]
+        errors = np.sum([_errors(one, other) + _errors(other, one) for one, other in scaled], axis=0)
         k = len(RIDGES) - 1 - int(np.argmin(errors[::-1]))  # of equals the strongest
         if errors[k] < least:
             best, least = Ridge(float(RIDGES[k]), low), float(errors[k])

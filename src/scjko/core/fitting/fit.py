@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..condition import Conditions, conditions
+from ..condition import Conditions
 from ..energy.density import Mixture
 from ..energy.energy import Energy
 from ..energy.models import Weights
 from ..energy.specification import Terms
 from ..energy.terms import InteractionTerm, InternalTerm, PotentialTerm, Units
 from ..motion.forecast import judged
-from ..schemes import Scheme, scheme_of
+from ..schemes import scheme_of
 from ..timeline import Timeline
 from ..transport import Coupling, OperatorCoupling
-from ..variation import Variation
 from .closed_form import Solution
 from .descent import descend, resolved
 from .heights import offsets
 from .linear import solve_linear
 from .noise import Noise, estimate_noise
 from .parametrizations import Linear, Neural
-from .problem import STILL, Course, Problem, Solved, common_speed, densities, felt_populations, make_problem, units_of
+from .problem import STILL, Course, Formulation, Problem, Solved, common_speed
 
 Array = NDArray[np.float64]
 
@@ -77,24 +76,25 @@ def fit(
     weights = [np.full(len(x), 1 / len(x)) for x in points] if point_weights is None else point_weights
     course = Course(points, weights, couplings, timeline)
     variation = parametrization.variation(time_varying)
-    where = scheme_of(scheme, static=variation.static)
-    rows = conditions(points, couplings, timeline, where)
-    units = units_of(course, rows, variation)
-    mixtures = densities(course, units, where, terms, random_state)
-    populations = felt_populations(course, units, where, random_state) if terms.interaction else {}
+    formulation = Formulation.of(course, scheme_of(scheme, static=variation.static), variation)
+    rows, units = formulation.conditions(course), formulation.units
+    populations = formulation.populations(course, random_state) if terms.interaction else {}
     even = terms.interaction is not None and terms.interaction.even
+    mixtures: dict[float, Mixture] = {}
     noise = None
     if terms.internal is not None:
-        noise = estimate_noise(course, units, bool(populations), terms.internal.n_components, random_state)
+        n_components = terms.internal.n_components
+        mixtures = formulation.densities(course, n_components, random_state)
+        noise = estimate_noise(course, units, bool(populations), n_components, random_state)
     beta = 0.0 if noise is None else noise.inner
-    problem = make_problem(rows, units, timeline, where, variation, populations, mixtures, even, beta)
+    problem = formulation.problem(rows, populations, mixtures, even, beta)
     if isinstance(parametrization, Neural):
-        parametrization = resolved(parametrization, len(rows.points), where, variation)
+        parametrization = resolved(parametrization, len(rows.points), formulation.scheme, variation)
         solved = descend(problem, parametrization, random_state, on_progress)
     else:
-        solved = solve_linear(course, problem, units, where, variation, parametrization, random_state)
+        solved = solve_linear(course, problem, formulation, parametrization, random_state)
         on_progress(1.0)
-    energy = _assembled(solved, units, timeline, where, variation, problem, mixtures, noise)
+    energy = _assembled(solved, formulation, problem, noise)
     energy = replace(energy, reach=_reach(course, units))
     shifted = replace(energy.potential_term, offsets=offsets(energy, points, weights))
     energy = replace(energy, potential_term=shifted)
@@ -109,26 +109,18 @@ def fit(
     return Fit(energy, losses, explained, problem, course, parametrization, solved.solution, noise)
 
 
-def _assembled(
-    solved: Solved,
-    units: Units,
-    timeline: Timeline,
-    scheme: Scheme,
-    variation: Variation,
-    problem: Problem,
-    mixtures: Mapping[float, Mixture],
-    noise: Noise | None,
-) -> Energy:
+def _assembled(solved: Solved, formulation: Formulation, problem: Problem, noise: Noise | None) -> Energy:
     """The energy of the fitted weights."""
-    zeros = np.zeros((timeline.n_intervals, 2))
     weights: Weights = solved.weights
-    potential = PotentialTerm(solved.model, weights["potential"], units, timeline, scheme, variation, zeros)
+    units, timeline = formulation.units, formulation.timeline
+    posed = units, timeline, formulation.scheme, formulation.variation
+    potential = PotentialTerm(solved.model, weights["potential"], *posed, np.zeros((timeline.n_intervals, 2)))
     interaction, internal = None, None
     if solved.kernel is not None:
         speed = common_speed(units)
         interaction = InteractionTerm(solved.kernel, weights["interaction"], units, speed, problem.populations)
     if noise is not None:
-        internal = InternalTerm(noise.beta, units, mixtures)
+        internal = InternalTerm(noise.beta, units, problem.mixtures)
     return Energy(potential, interaction, internal)
 
 

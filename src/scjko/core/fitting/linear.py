@@ -13,14 +13,11 @@ from ..compute.blocks import in_blocks
 from ..energy.features import has_all, linear_potential, mirrored
 from ..energy.interactions import feature_forces
 from ..energy.models import LinearPotential, Weights, gradients
-from ..energy.terms import Units
-from ..schemes import Scheme
-from ..variation import Variation
 from .closed_form import LOW, OWN, Normal, Ridge, accumulate, blocks, held_out_ridge, leave_one_out_ridge, solve
 from .gram import gram
-from .halves import followed, half_problem, halves
+from .halves import excess, followed, half_problem, halvings
 from .parametrizations import Linear
-from .problem import Course, Problem, Solved
+from .problem import Course, Formulation, Problem, Solved
 from .screening import MAX_PRODUCTS, ROUNDS, missing_products
 
 Array = NDArray[np.float64]
@@ -76,13 +73,7 @@ def _kinds(model: LinearPotential | None, n_features: int, family: int) -> list[
 
 
 def solve_linear(
-    course: Course,
-    problem: Problem,
-    units: Units,
-    scheme: Scheme,
-    variation: Variation,
-    linear: Linear,
-    random_state: int,
+    course: Course, problem: Problem, formulation: Formulation, linear: Linear, random_state: int
 ) -> Solved:
     """The potential and kernel that solve the normal equations.
 
@@ -92,10 +83,10 @@ def solve_linear(
     problem = replace(problem, score=problem.score[:, :0])  # β is known, and its force no unknown of the equations
     features = features_of(problem, linear, random_state)
     if isinstance(linear.ridge, str):
-        features, ridge = _regularised(course, problem, units, scheme, variation, linear, features, random_state)
+        features, ridge, normal = _regularised(course, problem, formulation, linear, features, random_state)
     else:
-        ridge = Ridge(float(linear.ridge))
-    solved = solve_for(problem, features, ridge)
+        ridge, normal = Ridge(float(linear.ridge)), normal_equations(problem, features)
+    solved = solve_for(problem, features, normal, ridge)
     most = len(features.potential.exponents) + MAX_PRODUCTS
     for _ in range(ROUNDS if linear.degree is None and not has_all(problem.n_dims) else 0):
         known = features.potential.exponents
@@ -103,42 +94,43 @@ def solve_linear(
         if not more:
             break
         features = features._replace(potential=LinearPotential(known + more))
-        solved = solve_for(problem, features, ridge)
+        solved = solve_for(problem, features, normal_equations(problem, features), ridge)
     return solved
 
 
 def _regularised(
     course: Course,
     problem: Problem,
-    units: Units,
-    scheme: Scheme,
-    variation: Variation,
+    formulation: Formulation,
     linear: Linear,
     features: Features,
     random_state: int,
-) -> tuple[Features, Ridge]:
-    """The ridge of smallest error on cells held out, and the features for it.
+) -> tuple[Features, Ridge, Normal]:
+    """The ridge of smallest error on cells held out, the features for it, and their normal equations.
 
     Where particles are followed from one snapshot to the next, as in simulations, displacements have no sampling noise:
     halves of different particles would only add it, so the leave-one-out error decides, and radial functions stand on
     a grid, as in the paper. If that error is next to nothing, few dimensions afford monomials of a higher degree.
     """
-    parts = halves(course, random_state)
-    posed = [half_problem(part, problem, units, scheme, variation) for part in parts]
-    held_out = held_out_ridge([normal_equations(half, features) for half in posed])
-    exact, own = False, None
+    halved = halvings(course, random_state)
+    posed = [[half_problem(part, problem, formulation) for part in parts] for parts in halved]
+    held_out = held_out_ridge(*([normal_equations(half, features) for half in pair] for pair in posed))
+    normal, exact, own = normal_equations(problem, features), False, None
     if len({len(x) for x in course.points}) == 1:  # as many particles in every snapshot may be the same
-        own = leave_one_out_ridge(normal_equations(problem, features))
+        own = leave_one_out_ridge(normal)
         exact = own.left < NOISE_FREE * held_out.left
-    if own is None or not (exact or followed(course, parts)):
-        # The best ridge falls with the number of cells, of which there are more than in a half.
-        strength = held_out.ridge.strength * np.mean([len(half.z) / len(problem.z) for half in posed])
-        return features, held_out.ridge._replace(strength=float(strength))
+    if own is None or not (exact or followed(course, halved[0])):
+        # The best ridge is as large as the noise of a row over their number. Of all cells there are more rows than of a
+        # half, and each has less noise.
+        share = float(np.mean([len(half.z) / len(problem.z) for pair in posed for half in pair]))
+        strength = held_out.ridge.strength * share * excess(share, problem.n_dims)
+        return features, held_out.ridge._replace(strength=strength), normal
     if problem.n_dims <= 2:
         degree = NOISE_FREE_DEGREE if exact and linear.degree is None else linear.degree
         features = features_of(problem, replace(linear, degree=degree), random_state, regular=True)
-        own = leave_one_out_ridge(normal_equations(problem, features))
-    return features, own.ridge
+        normal = normal_equations(problem, features)
+        own = leave_one_out_ridge(normal)
+    return features, own.ridge, normal
 
 
 def features_of(problem: Problem, linear: Linear, random_state: int, *, regular: bool = False) -> Features:
@@ -163,9 +155,9 @@ def features_of(problem: Problem, linear: Linear, random_state: int, *, regular:
     return Features(potential, weights, LinearPotential(powers), kernel_weights, problem.even)
 
 
-def solve_for(problem: Problem, features: Features, ridge: Ridge) -> Solved:
-    """The models of these features with the coefficients that solve the normal equations."""
-    solution = solve(normal_equations(problem, features), ridge)
+def solve_for(problem: Problem, features: Features, normal: Normal, ridge: Ridge) -> Solved:
+    """The models of these features with the coefficients that solve their normal equations."""
+    solution = solve(normal, ridge)
     n_mixed = problem.inputs.shape[1]
     theta = np.split(solution.theta, [n_mixed * features.n_potential])
     coefficients = theta[0].reshape(n_mixed, features.n_potential).astype(np.float32)

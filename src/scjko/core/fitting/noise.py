@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 from scipy.linalg import solve
 
 from ..compute.parallel import side_by_side
-from ..condition import Conditions
+from ..condition import conditions
 from ..energy.density import fit_mixture, scores
 from ..energy.terms import Units
-from ..schemes import MIDPOINT
+from ..schemes import EXPLICIT, MIDPOINT
 from ..variation import Static
 from .closed_form import feature_scale
 from .halves import halves
 from .linear import features_of, normal_equations
 from .parametrizations import Linear
-from .problem import Course, Problem, common_speed, felt_populations, make_problem
+from .problem import Course, Formulation, Problem, common_speed
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -103,18 +103,13 @@ def _estimate(course: Course, units: Units, interacting: bool, n_components: int
 
 def _problem(course: Course, units: Units, interacting: bool, seed: int) -> Problem:
     """The condition at the middle of every cell's line, seen from its source, with one potential for all times."""
-    rows = []
-    for k, (coupling, gap) in enumerate(zip(course.couplings, course.timeline.gaps, strict=True)):
-        x, weight = course.points[k], coupling.source_weight
-        displacement = coupling.partners(course.points[k + 1]) - x
-        kept = weight > 0
-        n = np.count_nonzero(kept)
-        middle = (x + displacement / 2)[kept], displacement[kept] / gap, weight[kept]
-        rows.append((*middle, np.full(n, k), np.full(n, 0.5), np.full(n, gap)))
-    found = Conditions(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+    # From the source alone: with targets, pairs would stand twice, and both halves of a score have cells in common.
+    start = conditions(course.points, course.couplings, course.timeline, EXPLICIT)
+    middle = start.points + start.velocity * start.gap[:, None] / 2
+    rows = start._replace(points=middle, anchor=np.full(len(middle), 0.5))
     shared = replace(units, speed=np.full(course.timeline.n_intervals, common_speed(units)))
-    populations = felt_populations(course, units, MIDPOINT, seed) if interacting else {}
-    return make_problem(found, shared, course.timeline, MIDPOINT, Static(), populations)
+    formulation = Formulation(course.timeline, MIDPOINT, Static(), shared)
+    return formulation.problem(rows, formulation.populations(course, seed) if interacting else {})
 
 
 def halved_scores(problem: Problem, n_components: int, seed: int) -> Array:

@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..condition import Conditions, anchored
+from ..condition import Conditions, anchored, conditions
 from ..energy.density import Mixture, fit_mixture, scores
 from ..energy.interactions import Population, population
 from ..energy.models import Model, Weights
-from ..energy.specification import Terms
 from ..energy.terms import Units
 from ..schemes import Scheme
 from ..timeline import Timeline
@@ -134,64 +133,74 @@ class Solved(NamedTuple):
     """Of features: how well their coefficients are determined."""
 
 
-def make_problem(
-    rows: Conditions,
-    units: Units,
-    timeline: Timeline,
-    scheme: Scheme,
-    variation: Variation,
-    populations: Mapping[float, Population] | None = None,
-    mixtures: Mapping[float, Mixture] | None = None,
-    even: bool = False,
-    beta: float = 0.0,
-) -> Problem:
-    """The problem that these conditions pose, once β is known."""
-    z, speed = (rows.points - units.center) / units.length, units.speed[rows.interval]
-    pace = common_speed(units) / speed
-    score, velocity = np.zeros((len(z), 0, z.shape[1])), rows.velocity / speed[:, None]
-    if mixtures:
-        score = pace[:, None, None] * scores(mixtures, z, rows.place)[:, None, :]
-        velocity = velocity + beta * score[:, 0]
-    return Problem(
-        z.astype(np.float32),
-        variation.inputs(timeline, rows.interval, rows.anchor, scheme.anchors),
-        velocity,
-        relative(rows.importance * speed**2),
-        rows.interval,
-        rows.anchor,
-        pace,
-        populations or {},
-        even,
-        score,
-        mixtures or {},
-        beta,
-    )
+@dataclass(frozen=True, eq=False)
+class Formulation:
+    """How snapshots are posed as a problem: where conditions hold, what a model is told of that, and in which units."""
+
+    timeline: Timeline
+    scheme: Scheme
+    variation: Variation
+    units: Units
+
+    @classmethod
+    def of(cls, course: Course, scheme: Scheme, variation: Variation) -> Formulation:
+        """That of a course, in units in which its cells and velocities are of order one."""
+        rows = conditions(course.points, course.couplings, course.timeline, scheme)
+        return cls(course.timeline, scheme, variation, units_of(course, rows, variation))
+
+    def conditions(self, course: Course) -> Conditions:
+        """The conditions of these snapshots, or of a part of their cells."""
+        return conditions(course.points, course.couplings, self.timeline, self.scheme)
+
+    def problem(
+        self,
+        rows: Conditions,
+        populations: Mapping[float, Population] | None = None,
+        mixtures: Mapping[float, Mixture] | None = None,
+        even: bool = False,
+        beta: float = 0.0,
+    ) -> Problem:
+        """The problem that conditions pose, once β is known."""
+        units = self.units
+        z, speed = (rows.points - units.center) / units.length, units.speed[rows.interval]
+        pace = common_speed(units) / speed
+        score, velocity = np.zeros((len(z), 0, z.shape[1])), rows.velocity / speed[:, None]
+        if mixtures:
+            score = pace[:, None, None] * scores(mixtures, z, rows.place)[:, None, :]
+            velocity = velocity + beta * score[:, 0]
+        return Problem(
+            z.astype(np.float32),
+            self.variation.inputs(self.timeline, rows.interval, rows.anchor, self.scheme.anchors),
+            velocity,
+            relative(rows.importance * speed**2),
+            rows.interval,
+            rows.anchor,
+            pace,
+            populations or {},
+            even,
+            score,
+            mixtures or {},
+            beta,
+        )
+
+    def populations(self, course: Course, random_state: int) -> dict[float, Population]:
+        """The cells that others feel, at every place."""
+        return {place: population(*self._at(course, place), random_state) for place in course.places(self.scheme)}
+
+    def densities(self, course: Course, n_components: int, random_state: int) -> dict[float, Mixture]:
+        """The density at every place, in the units of the fit."""
+        places = course.places(self.scheme)
+        return {place: fit_mixture(*self._at(course, place), n_components, random_state) for place in places}
+
+    def _at(self, course: Course, place: float) -> tuple[Array, Array]:
+        """The cells at a place in the units of the fit, and their weights."""
+        x, weight = course.at(place)
+        return (x - self.units.center) / self.units.length, weight
 
 
 def common_speed(units: Units) -> float:
     """The unit of velocities of terms that do not vary in time: that of the slowest interval."""
     return float(units.speed.min())
-
-
-def felt_populations(course: Course, units: Units, scheme: Scheme, random_state: int) -> dict[float, Population]:
-    """The cells that others feel, at every place."""
-    found = {}
-    for place in course.places(scheme):
-        x, weight = course.at(place)
-        found[place] = population((x - units.center) / units.length, weight, random_state)
-    return found
-
-
-def densities(course: Course, units: Units, scheme: Scheme, terms: Terms, random_state: int) -> dict[float, Mixture]:
-    """The density at every place, in the units of the fit; none without internal energy."""
-    if terms.internal is None:
-        return {}
-    found = {}
-    for place in course.places(scheme):
-        x, weight = course.at(place)
-        z = (x - units.center) / units.length
-        found[place] = fit_mixture(z, weight, terms.internal.n_components, random_state)
-    return found
 
 
 def relative(weight: Array) -> Array:
