@@ -5,16 +5,16 @@ from importlib.metadata import version
 from . import benchmarks, datasets, external, get, pl, tl
 from .core.energy.specification import Interaction, Internal, Potential
 from .core.fitting.parametrizations import Linear, Neural
-from .core.transport import Auto, Batched, Decomposed, Exact, Sinkhorn
+from .core.transport import Auto, Batched, Exact, Multiscale, Sinkhorn
 
 __all__ = [
     "Auto",
     "Batched",
-    "Decomposed",
     "Exact",
     "Interaction",
     "Internal",
     "Linear",
+    "Multiscale",
     "Neural",
     "Potential",
     "Sinkhorn",

@@ -38,7 +38,7 @@ def test_solvers_are_compared_on_one_problem(tmp_path):
     frame = solvers.run(tmp_path, n_cells=[600], n_dims=[5], progress=False)
     by_solver = frame.groupby("solver")["cost"]
     assert (by_solver.min() >= 1 - 1e-9).all(), "nothing is below the optimum"
-    assert by_solver.max()["exact"] == 1 and by_solver.max()["decomposed"] < 1.05
+    assert by_solver.max()["exact"] == 1 and by_solver.max()["multiscale"] < 1.05
     assert len(solvers.table(frame)) == len(frame)
     assert (tmp_path / "solvers.png").exists()
 

@@ -42,8 +42,8 @@ FITS = {
     ),
     "batches": ({"coupling": sj.Batched(size=20)}, {"coupling": sj.Batched(size=20)}),
     "labels": (
-        {"time_key": "stage", "time_values": {name: day for day, name in STAGES.items()}, "coupling": "decomposed"},
-        {"time_values": {name: float(day) for day, name in STAGES.items()}, "coupling": sj.Decomposed()},
+        {"time_key": "stage", "time_values": {name: day for day, name in STAGES.items()}, "coupling": "multiscale"},
+        {"time_values": {name: float(day) for day, name in STAGES.items()}, "coupling": sj.Multiscale()},
     ),
 }
 
@@ -90,8 +90,8 @@ def test_couplings_that_were_handed_in_are_asked_for_again(adata):
 
 def test_what_auto_chose_by_memory_is_said_unless_it_chose_both(adata, monkeypatch):
     sj.tl.fit_energy(adata, "day", 2, coupling=sj.Auto(memory_limit=0.0005), **QUICK)
-    assert set(adata.uns["jko"]["couplings"]["solver"]) == {"exact", "decomposed"}
+    assert set(adata.uns["jko"]["couplings"]["solver"]) == {"exact", "multiscale"}
     assert sj.get.params(adata)["coupling"] == sj.Auto(memory_limit=0.0005)
     monkeypatch.setattr(budget, "LARGEST_EXACT", 0)
     sj.tl.fit_energy(adata, "day", 2, **QUICK)
-    assert sj.get.params(adata)["coupling"] == sj.Decomposed()
+    assert sj.get.params(adata)["coupling"] == sj.Multiscale()

@@ -73,7 +73,7 @@ def on_one_thread(adata, tmp_path, names, fits):
 
 
 CASES = [
-    pytest.param(("exact", "decomposed", "batched"), EXACT, id="default"),
+    pytest.param(("exact", "multiscale", "batched"), EXACT, id="default"),
     pytest.param(tuple(SOLVERS), MORE_EXACT, id="more", marks=pytest.mark.nightly),
 ]
 

@@ -204,7 +204,7 @@ def test_every_coupling(course, data):
     """The plans of every solver have the marginals of the snapshots."""
     with case():
         # Sinkhorn's program is compiled for each size of the snapshots.
-        coupling = data.draw(st.sampled_from(["auto", "decomposed", "batched"] + ["exact", "sinkhorn"] * nightly()))
+        coupling = data.draw(st.sampled_from(["auto", "multiscale", "batched"] + ["exact", "sinkhorn"] * nightly()))
         options = {"parametrization": sj.Linear(degree=1, n_centers=0), "time_varying": False}
         size = data.draw(st.integers(2, 8))
         adata = fitted(course, coupling=sj.Batched(size=size) if coupling == "batched" else coupling, **options)

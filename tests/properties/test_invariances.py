@@ -55,7 +55,7 @@ def close(one: Any, other: Any, tolerance: float = CLOSED_FORM) -> None:
 
 @FITS
 @pytest.mark.parametrize(
-    "coupling", ["exact", sj.Batched(size=8), "decomposed"], ids=["exact", "batched", "decomposed"]
+    "coupling", ["exact", sj.Batched(size=8), "multiscale"], ids=["exact", "batched", "multiscale"]
 )
 def test_rows_in_another_order(options, coupling, rng):
     """To the bit: every field, and everything that is made of them."""

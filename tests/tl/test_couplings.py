@@ -18,7 +18,7 @@ QUICK = {"parametrization": sj.Neural(epochs=2), "progress": False}
 
 
 @pytest.mark.parametrize(
-    "coupling", ["decomposed", sj.Batched(size=100), "sinkhorn"], ids=["decomposed", "batched", "sinkhorn"]
+    "coupling", ["multiscale", sj.Batched(size=100), "sinkhorn"], ids=["multiscale", "batched", "sinkhorn"]
 )
 @pytest.mark.usefixtures("mixed_ranks")
 def test_other_couplings_recover_the_motion_too(fitted, coupling):

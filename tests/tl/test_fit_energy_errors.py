@@ -59,7 +59,7 @@ BAD = {
         {"coupling": "closest"},
         None,
         ValueError,
-        ["'closest'", "'exact', 'decomposed', 'batched', 'sinkhorn'"],
+        ["'closest'", "'exact', 'multiscale', 'batched', 'sinkhorn'"],
     ),
     "label that nothing reads": (
         {"parametrization": sj.Neural(time_label="target"), "time_varying": False},

@@ -32,14 +32,14 @@ def test_large_ones_are_decomposed_and_the_log_says_so_before_it_starts(adata, c
     monkeypatch.setattr(budget, "LARGEST_EXACT", 10_000)
     with caplog.at_level(logging.INFO, "scjko"):
         stored = fit(adata)
-    assert sorted(set(stored["couplings"]["solver"])) == ["decomposed", "exact"]
-    assert "Decomposed couplings are not optimal" in caplog.text
+    assert sorted(set(stored["couplings"]["solver"])) == ["multiscale", "exact"]
+    assert "Multiscale couplings are not optimal" in caplog.text
     assert caplog.text.index("Coupling") < caplog.text.index("Training") < caplog.text.index("Predicting")
 
 
 def test_a_memory_limit_decides_what_is_solved_exactly(adata):
     stored = fit(adata, coupling=sj.Auto(memory_limit=0.0005))
-    assert set(stored["couplings"]["solver"]) == {"decomposed", "exact"}, "the smallest interval still fits"
+    assert set(stored["couplings"]["solver"]) == {"multiscale", "exact"}, "the smallest interval still fits"
     assert stored["params"]["auto"] == {"memory_limit": 0.0005}
 
 
@@ -52,7 +52,7 @@ def test_a_limit_too_small_says_which_works_and_writes_nothing(adata, coupling):
 
 
 @pytest.mark.parametrize("limit", [0, -1, "4GB", float("nan")])
-@pytest.mark.parametrize("solver", [sj.Auto, sj.Exact, sj.Decomposed, sj.Batched, sj.Sinkhorn], ids=lambda s: s.name)
+@pytest.mark.parametrize("solver", [sj.Auto, sj.Exact, sj.Multiscale, sj.Batched, sj.Sinkhorn], ids=lambda s: s.name)
 def test_a_limit_that_is_none_is_named(solver, limit):
     with pytest.raises((TypeError, ValueError), match="memory_limit"):
         solver(memory_limit=limit)

@@ -1,4 +1,4 @@
-"""What a coupling costs, and in which time: exact, decomposed, in batches, and by BSP-OT."""
+"""What a coupling costs, and in which time: exact, multiscale, in batches, and by BSP-OT."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..core.transport import Coupling, batched, couple, decomposed, exact
+from ..core.transport import Coupling, batched, couple, exact, multiscale
 from ..datasets import embryoid_body
 from ..edge.snapshots import Whitening, collect
 from ._grid import run_grid, write
@@ -50,7 +50,7 @@ def run(
     -------
     One row for each problem and solver, with ``seconds``, their ``time_ratio`` to those of the exact one, and ``cost``
     relative to the optimum. BSP-OT gets as many plans, and random batches of 1000 as many repetitions, as fit into the
-    time of the decomposed solver, which uses all cores. BSP-OT takes equal numbers of cells of equal weight only.
+    time of the multiscale solver, which uses all cores. BSP-OT takes equal numbers of cells of equal weight only.
     """
     cells = [
         {"clouds": clouds, "n_dims": int(d), "n_source": int(n), "n_target": int(m), "weighted": weighted}
@@ -104,10 +104,10 @@ def trial(clouds: str, n_dims: int, n_source: int, n_target: int, weighted: bool
     rng = np.random.default_rng(1)
     a, b = (rng.random(n) if weighted else np.ones(n) for n in (n_source, n_target))
     a, b = a / a.sum(), b / b.sum()
-    decomposed(*two_clouds(clouds, 300, 300, n_dims))  # libraries loaded, threads started
+    multiscale(*two_clouds(clouds, 300, 300, n_dims))  # libraries loaded, threads started
     optimal, longest = _timed(lambda: exact(x, y, a, b).cost)
-    ours, seconds = _timed(lambda: decomposed(x, y, a, b).cost)
-    rows = [("exact", optimal, longest), ("decomposed", ours, seconds)]
+    ours, seconds = _timed(lambda: multiscale(x, y, a, b).cost)
+    rows = [("exact", optimal, longest), ("multiscale", ours, seconds)]
     rows.append(("batches of 1000", *_timed(lambda: _cheapest_batches(x, y, a, b, seconds))))
     if hasattr(ot, "bsp") and n_source == n_target and not weighted:
         rows.append(("BSP-OT", *_timed(lambda: _bsp(x, y, seconds))))

@@ -13,7 +13,7 @@ from anndata import AnnData
 from numpy.typing import NDArray
 
 from ..core.energy.energy import Energy
-from ..core.transport import SOLVERS, Coupling, couple
+from ..core.transport import REPLACED, SOLVERS, Coupling, couple
 from .keys import Keys
 from .options import READY_MADE, FitOptions
 from .snapshots import Snapshots, cell_times, cell_weights, collect, obs_column, representation
@@ -65,7 +65,7 @@ class FittedCells:
     @cached_property
     def couplings(self) -> list[Coupling]:
         """The couplings of consecutive snapshots, solved anew by the solvers and seed of the fit, which keeps none."""
-        names = [str(name) for name in self.stored["couplings"]["solver"]]
+        names = [REPLACED.get(str(name), str(name)) for name in self.stored["couplings"]["solver"]]
         if READY_MADE in names:
             raise ValueError(
                 "This fit was given ready-made couplings, which it does not keep; use those, and pass them as "

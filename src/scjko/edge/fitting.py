@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.compute.limits import n_cores
 from ..core.fitting.fit import Fit, fit
 from ..core.timeline import Timeline, time_text
-from ..core.transport import Batched, Coupling, OperatorCoupling, Solver, couple
+from ..core.transport import Batched, Coupling, Multiscale, OperatorCoupling, Solver, couple
 from ..core.transport.budget import Budget, allot
 from .logging import logger, progress_bar
 from .options import FitOptions
@@ -39,6 +40,7 @@ def couple_snapshots(
             client=client,
             random_state=options.random_state,
         )
+    _report(snapshots.times, solved, budget.solvers)
     return solved, budget.solvers
 
 
@@ -57,11 +59,29 @@ def _announce(sizes: list[int], budget: Budget, client: Any) -> None:
         *pairs[k],
         budget.needs[k] / 1e9,
     )
-    if "decomposed" in counts:
-        logger.info(
-            "Decomposed couplings are not optimal: by how much depends on the shape of the data, on some by tens of "
-            "per cent. Exact ones of as many cells do not fit into the memory or time allowed."
-        )
+
+
+def _report(times: NDArray[np.float64], couplings: list[Coupling], solvers: list[Solver]) -> None:
+    """Say how far from optimal large couplings can be, and where that is further than they should be."""
+    proven = [
+        (np.inf if coupling.bound is None else coupling.bound, k, solver.tolerance)
+        for k, (coupling, solver) in enumerate(zip(couplings, solvers, strict=True))
+        if isinstance(solver, Multiscale)
+    ]
+    if not proven:
+        return
+    gap, k, tolerance = max(proven)
+    if gap <= tolerance:
+        logger.info("Multiscale couplings are at most %.2g %% above the optimum.", 100 * gap)
+        return
+    logger.warning(
+        "The coupling of %s and %s %s, more than the tolerance of %g %%; coupling=sj.Multiscale(max_sweeps=...) "
+        "refines it further.",
+        time_text(times[k]),
+        time_text(times[k + 1]),
+        f"is at most {100 * gap:.2g} % above the optimum" if np.isfinite(gap) else "has no bound on its cost",
+        100 * tolerance,
+    )
 
 
 def fit_snapshots(

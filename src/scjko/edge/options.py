@@ -14,7 +14,7 @@ from ..core.energy.specification import Interaction, Internal, Term, Terms
 from ..core.fitting.descent import device_mesh
 from ..core.fitting.parametrizations import PARAMETRIZATIONS, Linear, Neural, as_parametrization
 from ..core.schemes import SCHEMES
-from ..core.transport import SOLVERS, Auto, Solver, as_solver
+from ..core.transport import REPLACED, SOLVERS, Auto, Solver, as_solver
 from .checks import check_bool, check_integer, check_option
 from .times import by_text
 
@@ -154,7 +154,8 @@ class FitOptions:
         """The options recorded in ``uns``, by this version or by 0.1; ready-made couplings are not kept."""
         values = {name: _plain(value) for name, value in params.items()}
         told = values.get("time_values")
-        kind, solver = PARAMETRIZATIONS[values["parametrization"]], values["coupling"]
+        kind = PARAMETRIZATIONS[values["parametrization"]]
+        solver = REPLACED.get(values["coupling"], values["coupling"])
         flat = kind.name not in values  # version 0.1 had no groups
         if flat:
             values |= {

@@ -16,6 +16,9 @@ from ._frame import frame
 from ._options import check_options, merged
 from ._times import texts, times_with_cells
 
+#: Gaps below are those of exact couplings.
+VISIBLE = 1e-6
+
 
 def couplings(
     adata: AnnData,
@@ -32,7 +35,8 @@ def couplings(
 ) -> Drawn:
     """Which cells the transport plans of a fit couple, one panel for each interval.
 
-    A fit keeps a summary of its couplings only; they are solved anew, by the same solver and seed.
+    A fit keeps a summary of its couplings only; they are solved anew, by the same solver and seed. Those that are not
+    exact say how far above the optimum their cost can be at most.
 
     Parameters
     ----------
@@ -93,6 +97,9 @@ def couplings(
         axes.add_collection(LineCollection(list(lines), **merged(look, kwargs, LineCollection)))
         title = " to ".join(plane.title(t) for t in seen.energy.times[k : k + 2])
         plane.dress(axes, title)
+        if coupling.bound is not None and coupling.bound > VISIBLE:
+            note = f"at most {100 * coupling.bound:.2g} % above the optimum"
+            axes.annotate(note, (0.02, 0.02), xycoords="axes fraction", fontsize="x-small", zorder=3)
     if ax is None:
         key_beside(drawn[-1])
     return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)

@@ -48,7 +48,7 @@ def fit_energy(
     parametrization: Literal["neural", "linear"] | Neural | Linear = "neural",
     time_varying: bool | Literal["smooth"] | None = None,
     scheme: Literal["both", "explicit", "implicit"] = "both",
-    coupling: Literal["auto", "exact", "decomposed", "batched", "sinkhorn"]
+    coupling: Literal["auto", "exact", "multiscale", "batched", "sinkhorn"]
     | Solver
     | Mapping[tuple[Any, Any], Any] = "auto",
     whiten: bool = False,
@@ -103,11 +103,11 @@ def fit_energy(
     coupling
         How snapshots are coupled:
 
-        - ``"auto"`` or :class:`scjko.Auto`: exactly up to about 4500 × 4500 cells, if they fit into memory, else
-          ``"decomposed"``; a log line says which.
+        - ``"auto"`` or :class:`scjko.Auto`: exactly up to about 4500 × 4500 cells, else ``"multiscale"``; a log line
+          says which.
         - ``"exact"`` or :class:`scjko.Exact`: by linear programming.
-        - ``"decomposed"`` or :class:`scjko.Decomposed`: near the optimum without a matrix of all pairs, for snapshots
-          of more than some 10⁴ cells.
+        - ``"multiscale"`` or :class:`scjko.Multiscale`: within 1 % of the optimum where that can be reached, with a
+          bound that proves how near it is, for snapshots of any size.
         - ``"batched"`` or :class:`scjko.Batched`: exactly for random batches of cells.
         - ``"sinkhorn"`` or :class:`scjko.Sinkhorn`: with entropic regularisation.
         - a mapping ``{(t0, t1): matrix}`` of ready-made couplings of all consecutive time points. A matrix (dense,
@@ -146,7 +146,8 @@ def fit_energy(
         Each cell moved to the next snapshot; those of the last one forecast by the length of the last interval.
     ``uns["jko"]``
         ``params``, ``times``, ``weights``, ``scaling``, ``history`` (loss per epoch, relative to a zero energy),
-        ``couplings`` (a summary), ``diagnostics``, ``forecast`` (its damping, its error on known snapshots relative to
+        ``couplings`` (a summary; its ``gap`` is how far above the optimum the cost of each can be at most, as a
+        fraction, NaN if unknown), ``diagnostics``, ``forecast`` (its damping, its error on known snapshots relative to
         not moving, and the number of these), ``format``, ``version``, ``versions`` (of the packages it was
         computed with), and ``whitening``, ``populations`` and ``mixtures`` where they are needed.
         :func:`scjko.get.params` gives the parameters to repeat the fit. The diagnostics are: for each interval the
@@ -268,4 +269,5 @@ def _summary(couplings: Sequence[Coupling | OperatorCoupling], snapshots: Snapsh
         "n_target": snapshots.sizes[1:],
         "n_pairs": np.array([coupling.n_pairs for coupling in couplings]),
         "cost": np.array([coupling.cost for coupling in couplings]),
+        "gap": np.array([np.nan if coupling.bound is None else coupling.bound for coupling in couplings]),
     }

@@ -203,7 +203,7 @@ class _Validation:
 
 
 def _exact(train: Snapshots, couplings: list[Coupling], solvers: list[Solver], options: FitOptions) -> list[Coupling]:
-    """Couplings for the baselines, which a blurred one would weaken: exact ones, for large snapshots decomposed."""
+    """Couplings for the baselines, which a blurred one would weaken: exact ones, for large snapshots multiscale."""
     sizes, n_dims = train.sizes.tolist(), train.coordinates.shape[1]
     best = allot(Auto(memory_limit=options.solver.memory_limit), sizes, n_dims, n_cores())
     if [solver.name for solver in solvers] == [solver.name for solver in best.solvers]:

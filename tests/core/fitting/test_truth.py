@@ -21,13 +21,13 @@ from scjko.core.fitting.fit import fit
 from scjko.core.fitting.parametrizations import Linear, Neural
 from scjko.core.schemes import SCHEMES
 from scjko.core.timeline import Timeline
-from scjko.core.transport import Batched, Decomposed, Exact, Sinkhorn, couple
+from scjko.core.transport import Batched, Exact, Multiscale, Sinkhorn, couple
 
 N = 300
 TIMES = np.array([0.0, 0.5, 1.5])
 PUSH = np.array([1.0, -0.5])
 CURVATURE = np.array([0.6, 0.2])
-SOLVERS = {"exact": Exact(), "decomposed": Decomposed(), "batched": Batched(size=N // 2), "sinkhorn": Sinkhorn()}
+SOLVERS = {"exact": Exact(), "multiscale": Multiscale(), "batched": Batched(size=N // 2), "sinkhorn": Sinkhorn()}
 #: Of the Ornstein-Uhlenbeck process: dX = −a X dt + √(2β) dW from variance 0.05, measured at these times.
 PULL, BETA, OU_TIMES = 1.0, 0.5, 0.1 * np.arange(5)
 
@@ -129,11 +129,11 @@ def with_noise(scheme, name, parametrization):
 
 #: The largest relative error of ∇V. Networks are trained for a while, not to the end; random batches of a hundred cells
 #: have means that differ by a tenth of the spread, which networks follow further than six coefficients can; entropy
-#: draws the partners of a cell to the middle, by about ε = 0.01 of the cost over the size of a step; a decomposed
+#: draws the partners of a cell to the middle, by about ε = 0.01 of the cost over the size of a step; a multiscale
 #: coupling is nearly optimal.
 TOLERANCE = {
-    "linear": {"exact": 1e-4, "decomposed": 0.01, "batched": 0.2, "sinkhorn": 0.05},
-    "neural": {"exact": 0.02, "decomposed": 0.02, "batched": 0.6, "sinkhorn": 0.05},
+    "linear": {"exact": 1e-4, "multiscale": 0.01, "batched": 0.2, "sinkhorn": 0.05},
+    "neural": {"exact": 0.02, "multiscale": 0.02, "batched": 0.6, "sinkhorn": 0.05},
 }
 
 
@@ -199,7 +199,7 @@ def test_a_static_potential_and_its_step_are_those_of_the_midpoint_rule(case, sc
 #: order, from densities of random halves of the cells; the blur of an entropic coupling changes spreads, of which β is
 #: made. At one end of intervals the curvature is of first order: intervals of 0.1, and rates of up to ten at the
 #: narrow start.
-NOISE_TOLERANCE = {"exact": 0.05, "decomposed": 0.05, "sinkhorn": 0.1}
+NOISE_TOLERANCE = {"exact": 0.05, "multiscale": 0.05, "sinkhorn": 0.1}
 CURVATURE_TOLERANCE = {"both": 0.1, "explicit": 0.5, "implicit": 0.5}
 
 

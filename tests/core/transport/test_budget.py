@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from scjko.core.transport import SOLVERS, Auto, Batched, Decomposed, Exact, Sinkhorn, solvers
+from scjko.core.transport import SOLVERS, Auto, Batched, Exact, Multiscale, Sinkhorn, solvers
 from scjko.core.transport.budget import LARGEST_EXACT, allot, distances_at_once
 
 GB = 10**9
@@ -15,20 +15,20 @@ GB = 10**9
 def test_small_snapshots_are_coupled_exactly_and_large_ones_decomposed():
     auto = Auto(memory_limit=8)
     budget = allot(auto, [1000, 4000, 4000, 50_000], 30, 2)
-    assert budget.solvers == [Exact(memory_limit=8), Exact(memory_limit=8), Decomposed(memory_limit=8)]
+    assert budget.solvers == [Exact(memory_limit=8), Exact(memory_limit=8), Multiscale(memory_limit=8)]
     side = int(LARGEST_EXACT**0.5)
     large = Auto(memory_limit=100)
     assert isinstance(allot(large, [side, side], 5, 2).solvers[0], Exact)
-    assert isinstance(allot(large, [side + 2, side + 2], 5, 2).solvers[0], Decomposed)
+    assert isinstance(allot(large, [side + 2, side + 2], 5, 2).solvers[0], Multiscale)
 
 
 def test_a_small_limit_leaves_no_room_for_exact_couplings():
     assert isinstance(allot(Auto(memory_limit=1), [3000, 3000], 5, 2).solvers[0], Exact)
-    assert isinstance(allot(Auto(memory_limit=0.1), [3000, 3000], 5, 2).solvers[0], Decomposed)
+    assert isinstance(allot(Auto(memory_limit=0.1), [3000, 3000], 5, 2).solvers[0], Multiscale)
 
 
 def test_a_solver_that_is_named_is_not_replaced():
-    for solver in (Exact(memory_limit=100), Decomposed(), Batched(size=30), Sinkhorn(epsilon=0.3, memory_limit=100)):
+    for solver in (Exact(memory_limit=100), Multiscale(), Batched(size=30), Sinkhorn(epsilon=0.3, memory_limit=100)):
         assert allot(solver, [50, 6000, 6000], 5, 2).solvers == [solver, solver]
 
 
@@ -36,7 +36,7 @@ def test_needs_are_those_of_each_interval():
     assert allot(Exact(memory_limit=1), [100, 200, 50], 5, 2).needs == [50 * 100 * 200, 50 * 200 * 50]
     assert allot(Batched(size=80, memory_limit=1), [100, 200, 50], 5, 2).needs == [50 * 80 * 80, 50 * 80 * 50]
     assert allot(Sinkhorn(memory_limit=1), [100, 200], 5, 2).needs == [50 * 100 * 200]
-    assert allot(Decomposed(memory_limit=1), [100, 200], 5, 2).needs == [300 * (2000 + 50 * 5)]
+    assert allot(Multiscale(memory_limit=1), [100, 200], 5, 2).needs == [300 * (2000 + 50 * 5)]
 
 
 def test_as_many_intervals_at_a_time_as_fit():
@@ -52,7 +52,7 @@ def test_the_message_says_the_smallest_limit_that_works(name):
         allot(kind(memory_limit=1e-6), sizes, 5, 2)
     smallest = float(re.search(r"works is ([\d.]+)", str(error.value))[1].rstrip("."))
     assert allot(kind(memory_limit=smallest), sizes, 5, 2).at_once == 1
-    assert ("coupling='auto'" in str(error.value)) == (name not in ("auto", "decomposed"))
+    assert ("coupling='auto'" in str(error.value)) == (name not in ("auto", "multiscale"))
 
 
 def test_by_default_a_quarter_of_what_this_process_may_use(monkeypatch):

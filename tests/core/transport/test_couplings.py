@@ -16,9 +16,9 @@ from scjko.core.transport import (
     OperatorCoupling,
     batched,
     couple,
-    decomposed,
     exact,
     linear_program,
+    multiscale,
     sinkhorn,
 )
 
@@ -156,7 +156,7 @@ def test_the_bound_of_sinkhorn_holds_and_shrinks_with_epsilon(rng):
 
 def test_couplings_without_duals_claim_no_bound(rng):
     x, y = rng.normal(size=(20, 2)), rng.normal(size=(30, 2))
-    for solve in (decomposed, partial(batched, size=10)):
+    for solve in (multiscale, partial(batched, size=10)):
         coupling = solve(x, y)
         assert coupling.duals is None and coupling.bound is None and coupling.transposed.duals is None
 

@@ -12,16 +12,16 @@ from scjko.core.transport import (
     SOLVERS,
     Auto,
     Batched,
-    Decomposed,
     Exact,
+    Multiscale,
     Sinkhorn,
     Solver,
     as_solver,
     batched,
     budget,
     couple,
-    decomposed,
     exact,
+    multiscale,
     sinkhorn,
 )
 
@@ -41,7 +41,7 @@ def assert_same(one, other):
 @pytest.mark.usefixtures("mixed_ranks")
 def test_each_couples_as_its_function_does(clouds):
     assert_same(Exact().solve(*clouds, random_state=3), exact(*clouds))
-    assert_same(Decomposed().solve(*clouds, random_state=3), decomposed(*clouds, random_state=3))
+    assert_same(Multiscale().solve(*clouds, random_state=3), multiscale(*clouds, random_state=3))
     assert_same(Batched(size=50).solve(*clouds, random_state=3), batched(*clouds, size=50, random_state=3))
     assert_same(Sinkhorn(epsilon=0.1).solve(*clouds, random_state=3), sinkhorn(*clouds, epsilon=0.1))
 
@@ -52,7 +52,7 @@ def test_each_couples_as_its_function_does(clouds):
     [
         (Auto(), 1e-12, 1e-12),
         (Exact(), 1e-12, 1e-12),
-        (Decomposed(), 1e-12, 1e-12),
+        (Multiscale(), 1e-12, 1e-12),
         # A batch has the mass of its source cells: the sums of 50 weights on either side vary by some 5 % each.
         (Batched(size=50), 1e-12, 0.3),
         # Sinkhorn stops when the marginals are off by 1e-3 in all, a third of the mean weight here.
@@ -73,12 +73,12 @@ def test_marginals_are_the_weights(clouds, solver, of_source, of_target):
 def test_auto_takes_what_suits_the_size(clouds, monkeypatch):
     assert_same(Auto().solve(*clouds, random_state=3), exact(*clouds))
     monkeypatch.setattr(budget, "LARGEST_EXACT", 300 * 250 - 1)
-    assert_same(Auto().solve(*clouds, random_state=3), decomposed(*clouds, random_state=3))
-    assert Auto().need(300, 250, 3) == Decomposed().need(300, 250, 3) != Exact().need(300, 250, 3)
+    assert_same(Auto().solve(*clouds, random_state=3), multiscale(*clouds, random_state=3))
+    assert Auto().need(300, 250, 3) == Multiscale().need(300, 250, 3) != Exact().need(300, 250, 3)
 
 
 def test_names_and_objects_are_solvers():
-    assert list(SOLVERS) == ["auto", "exact", "decomposed", "batched", "sinkhorn"]
+    assert list(SOLVERS) == ["auto", "exact", "multiscale", "batched", "sinkhorn"]
     for name, kind in SOLVERS.items():
         assert as_solver(name) == kind() and kind.name == name
     mine = Sinkhorn(epsilon=0.3)
@@ -89,7 +89,7 @@ def test_what_is_no_solver_is_named_beside_those_there_are():
     with pytest.raises(ValueError, match="coupling='sinkhron' is not an option.*'auto', 'exact', .*'sinkhorn'"):
         as_solver("sinkhron")
     for value in (None, 3, Exact, ["exact"]):
-        with pytest.raises(TypeError, match=r"Exact\(\).*'decomposed'.*not"):
+        with pytest.raises(TypeError, match=r"Exact\(\).*'multiscale'.*not"):
             as_solver(value)
 
 
@@ -140,6 +140,6 @@ def test_snapshots_are_coupled_by_solvers_or_functions_one_for_all_or_one_each(r
     for solve in (Exact(), exact, [exact, Exact()]):
         for k, coupling in enumerate(couple(points, weights, solve)):
             assert_same(coupling, exact(*points[k : k + 2], *weights[k : k + 2]))
-    first, second = couple(points, weights, [Decomposed(), Batched(size=20)], random_state=7)
-    assert_same(first, decomposed(*points[:2], *weights[:2], random_state=7))
+    first, second = couple(points, weights, [Multiscale(), Batched(size=20)], random_state=7)
+    assert_same(first, multiscale(*points[:2], *weights[:2], random_state=7))
     assert_same(second, batched(*points[1:], *weights[1:], size=20, random_state=7))

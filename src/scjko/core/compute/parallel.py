@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -20,9 +21,39 @@ Result = TypeVar("Result")
 RETRIES = 3
 
 
-def at_most(threads: int | None) -> AbstractContextManager[Any]:
-    """Within it linear algebra uses at most so many threads; ``None`` leaves it as it is."""
-    return _libraries().limit(limits=threads)
+class _Limits:
+    """How many threads linear algebra may use: one while anybody asks for it, as before when nobody does any more.
+
+    The number is one of the whole process. If threads that overlap each restored what they found, the last one would
+    restore the limit of another.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.users = Lock(), 0
+        self.limit: Any = None
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Within it linear algebra uses one thread."""
+        with self.lock:
+            if not self.users:
+                self.limit = _libraries().limit(limits=1)
+            self.users += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.users -= 1
+                if not self.users:
+                    self.limit.restore_original_limits()
+
+
+_LIMITS = _Limits()
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """Within it linear algebra uses one thread: for small matrices, and for work that is side by side itself."""
+    return _LIMITS.one()
 
 
 @cache

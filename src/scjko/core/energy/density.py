@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.mixture import GaussianMixture
 
-from ..compute.parallel import at_most
+from ..compute.parallel import one_thread
 
 Array = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ def fit_mixture(x: Array, weight: Array, n_components: int, random_state: int) -
     n_components = min(n_components, len(np.unique(np.round(x, 6), axis=0)))
     floor = 1e-6 * max(float(np.mean(np.var(x, axis=0))), 1e-3)
     # Threads gain nothing on matrices this small, and on a busy machine they wait for each other: 6 s in place of 0.2.
-    with at_most(1):
+    with one_thread():
         best, lowest, worse = None, np.inf, 0
         for k in sorted({1, 2, 3, 5, n_components}):
             # Two in a row that are worse than fewer: still more would not be better, and large ones take longest.

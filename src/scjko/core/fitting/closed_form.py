@@ -11,7 +11,7 @@ different intervals, are problems of their own, and share but the ridge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.csgraph import connected_components
 
-from ..compute.parallel import at_most, side_by_side
+from ..compute.parallel import one_thread, side_by_side
 
 Array = NDArray[np.float64]
 
@@ -93,7 +93,7 @@ class Solution:
 
 def threads_for(size: int) -> AbstractContextManager[Any]:
     """One thread for small matrices: more gain little there, and on a busy machine they wait for each other."""
-    return at_most(1 if size <= FEW_FEATURES else None)
+    return one_thread() if size <= FEW_FEATURES else nullcontext()
 
 
 def blocks(n_rows: int, row_entries: int) -> Iterator[slice]:

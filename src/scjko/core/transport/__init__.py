@@ -2,27 +2,28 @@
 
 from .batches import batched
 from .coupling import Coupling, OperatorCoupling, uniform
-from .decomposition import decomposed
 from .entropic import sinkhorn
 from .linear_program import MAX_ITERATIONS, exact
-from .solvers import SOLVERS, Auto, Batched, Decomposed, Exact, Sinkhorn, Solver, as_solver, couple
+from .multiscale import multiscale
+from .solvers import REPLACED, SOLVERS, Auto, Batched, Exact, Multiscale, Sinkhorn, Solver, as_solver, couple
 
 __all__ = [
     "MAX_ITERATIONS",
+    "REPLACED",
     "SOLVERS",
     "Auto",
     "Batched",
     "Coupling",
-    "Decomposed",
     "Exact",
+    "Multiscale",
     "OperatorCoupling",
     "Sinkhorn",
     "Solver",
     "as_solver",
     "batched",
     "couple",
-    "decomposed",
     "exact",
+    "multiscale",
     "sinkhorn",
     "uniform",
 ]

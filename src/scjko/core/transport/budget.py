@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:  # solvers take their needs from here
     from .solvers import Solver
 
-#: Cells of one snapshot times those of the next, up to which exact couplings are chosen: a quarter of a minute's work.
+#: Cells of one snapshot times those of the next, up to which exact couplings are chosen: some seconds' work.
 LARGEST_EXACT = 20_000_000
 #: Bytes for each pair of cells: costs, result and the arcs of POT's network simplex (measured 43 to 49 from 4000 cells
 #: on); the same for Sinkhorn's matrices.
 PER_PAIR = 50
-#: Bytes for each cell and for each of its coordinates, of a decomposed coupling (measured for 10⁵ cells).
+#: Bytes for each cell and for each of its coordinates, of a coupling by column generation (measured for 10⁵ cells).
 PER_CELL, PER_COORDINATE = 2000, 50
+
+
+def per_cell(n: int, m: int, n_dims: int) -> int:
+    """Bytes of a coupling that never has a matrix of all pairs."""
+    return (n + m) * (PER_CELL + PER_COORDINATE * n_dims)
 
 
 class Budget(NamedTuple):
@@ -35,12 +40,12 @@ def allot(solver: Solver, sizes: Sequence[int], n_dims: int, n_cores: int) -> Bu
         If an interval does not fit; the message gives the smallest limit that works.
     """
     pairs, limit = list(zip(sizes[:-1], sizes[1:], strict=True)), solver.limit
-    solvers = [solver.for_size(n, m, n_dims, limit) for n, m in pairs]
+    solvers = [solver.for_size(n, m) for n, m in pairs]
     needs = [chosen.need(n, m, n_dims) for chosen, (n, m) in zip(solvers, pairs, strict=True)]
     worst = max(range(len(pairs)), key=needs.__getitem__)
     if needs[worst] > limit:
         n, m = pairs[worst]
-        other = "" if solver.name in ("auto", "decomposed") else ", or use coupling='auto'"
+        other = "" if solver.name in ("auto", "exact", "multiscale") else ", or use coupling='auto'"
         raise MemoryError(
             f"memory_limit is {limit / 1e9:.3g} GB, and the {solvers[worst].name} coupling of {n} and {m} cells needs "
             f"{needs[worst] / 1e9:.3g} GB; the smallest memory_limit that works is {needs[worst] / 1e9 + 0.0005:.3f}"

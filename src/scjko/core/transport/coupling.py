@@ -94,6 +94,8 @@ class OperatorCoupling:
     """γᵀ times an array (n, k)."""
     shape: tuple[int, int]
     cost: float
+    bound: None = None
+    """Nothing is known of how far it is from the optimum."""
 
     @classmethod
     def of(

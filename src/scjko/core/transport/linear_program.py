@@ -9,18 +9,24 @@ from scipy.spatial.distance import cdist
 
 from .coupling import Coupling, uniform
 from .duals import feasible
+from .multiscale import optimal
 
 Array = NDArray[np.float64]
 
 #: POT stops after 10⁵ simplex iterations by default, far from the optimum; 3000 × 3000 cells need more.
 MAX_ITERATIONS = 100_000_000
+#: Pairs of cells up to which they are all variables of one program: from here on column generation is faster.
+FEW_PAIRS = 250_000
 
 
 def exact(x: Array, y: Array, a: Array | None = None, b: Array | None = None) -> Coupling:
     """The optimal coupling of two snapshots with weights ``a`` and ``b`` for the squared Euclidean cost.
 
-    By linear programming (POT), with its Kantorovich potentials. A program that is not solved is a ``RuntimeError``.
+    By linear programming (POT), with its Kantorovich potentials. Where there are many pairs, only those that may be
+    used are variables (:mod:`.column_generation`). A program that is not solved is a ``RuntimeError``.
     """
+    if len(x) * len(y) > FEW_PAIRS:
+        return optimal(x, y, a, b)
     # Not through x² − 2xy + y², which loses the distances of cells that are all far from the origin.
     cost = cdist(x, y, "sqeuclidean")
     # The solver's tolerances are absolute: hand it costs of order one whatever the units of the coordinates.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,9 +17,9 @@ from ..compute.parallel import side_by_side
 from . import budget
 from .batches import batched
 from .coupling import Coupling, uniform
-from .decomposition import decomposed
 from .entropic import sinkhorn
 from .linear_program import exact
+from .multiscale import multiscale
 
 Array = NDArray[np.float64]
 
@@ -56,8 +57,8 @@ class Solver(ABC):
     def need(self, n: int, m: int, n_dims: int) -> int:
         """Bytes that the coupling of ``n`` and ``m`` cells takes."""
 
-    def for_size(self, n: int, m: int, n_dims: int, limit: int) -> Solver:
-        """The solver that takes ``n`` and ``m`` cells within ``limit`` bytes: itself, unless it leaves a choice."""
+    def for_size(self, n: int, m: int) -> Solver:
+        """The solver that takes ``n`` and ``m`` cells: itself, unless it leaves a choice."""
         return self
 
     @property
@@ -73,7 +74,7 @@ class Solver(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(Solver):
-    """Optimal couplings by linear programming (POT).
+    """Optimal couplings by linear programming: all pairs at once, or by column generation where these are many.
 
     Parameters
     ----------
@@ -90,62 +91,83 @@ class Exact(Solver):
         return exact(x, y, a, b)
 
     def need(self, n: int, m: int, n_dims: int) -> int:
-        """Bytes for all pairs of cells."""
-        return budget.PER_PAIR * n * m
+        """Bytes for all pairs of few cells, or for each cell and its coordinates."""
+        return min(budget.PER_PAIR * n * m, budget.per_cell(n, m, n_dims))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decomposed(Solver):
-    """Couplings refined patch by patch, for large snapshots; how near the optimum depends on the shape of the data.
+class Multiscale(Solver):
+    """Couplings of large snapshots, nearly optimal, with a bound that proves it.
 
     Parameters
     ----------
+    tolerance
+        How far above the optimum a coupling may be, as a fraction of its cost without the shift of the mean. It is
+        refined until its bound is as low, or until there is no sweep left.
+    max_sweeps
+        How often, at most, a coupling is refined. Defaults to 4, and to 2 for more than 4 · 10⁹ pairs of cells.
     memory_limit
         Gigabytes that couplings may take. Defaults to a quarter of the memory that this process may use.
     """
 
-    name: ClassVar[str] = "decomposed"
+    name: ClassVar[str] = "multiscale"
+
+    tolerance: float = 0.01
+    max_sweeps: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(tolerance=check_positive("tolerance", self.tolerance))
+        if self.max_sweeps is not None:
+            self._set(max_sweeps=check_integer("max_sweeps", self.max_sweeps))
 
     def solve(
         self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
     ) -> Coupling:
-        """The refined coupling; ``random_state`` is the seed of the patches."""
-        return decomposed(x, y, a, b, random_state=random_state)
+        """The refined coupling; ``random_state`` is the seed of clusters and blocks."""
+        refine = partial(multiscale, tolerance=self.tolerance, max_sweeps=self.max_sweeps)
+        return refine(x, y, a, b, random_state=random_state)
 
     def need(self, n: int, m: int, n_dims: int) -> int:
         """Bytes for each cell and its coordinates."""
-        return (n + m) * (budget.PER_CELL + budget.PER_COORDINATE * n_dims)
+        return budget.per_cell(n, m, n_dims)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Solver):
-    """Exact couplings where they take less than some 15 seconds and fit into memory, decomposed ones elsewhere.
+    """Exact couplings where they take less than some ten seconds, and multiscale ones elsewhere.
 
     Parameters
     ----------
+    tolerance
+        How far above the optimum multiscale couplings may be; see :class:`scjko.Multiscale`.
     memory_limit
         Gigabytes that couplings may take. Defaults to a quarter of the memory that this process may use.
     """
 
     name: ClassVar[str] = "auto"
 
+    tolerance: float = Multiscale.tolerance
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(tolerance=check_positive("tolerance", self.tolerance))
+
     def solve(
         self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
     ) -> Coupling:
         """The coupling by the solver that suits the number of cells."""
-        chosen = self.for_size(len(x), len(y), x.shape[1], self.limit)
-        return chosen.solve(x, y, a, b, random_state=random_state)
+        return self.for_size(len(x), len(y)).solve(x, y, a, b, random_state=random_state)
 
     def need(self, n: int, m: int, n_dims: int) -> int:
         """Bytes that the chosen solver takes."""
-        return self.for_size(n, m, n_dims, self.limit).need(n, m, n_dims)
+        return self.for_size(n, m).need(n, m, n_dims)
 
-    def for_size(self, n: int, m: int, n_dims: int, limit: int) -> Solver:
-        """The exact solver for snapshots small enough for it, the decomposed one for others."""
-        small = Exact(memory_limit=self.memory_limit)
-        if n * m <= budget.LARGEST_EXACT and small.need(n, m, n_dims) <= limit:
-            return small
-        return Decomposed(memory_limit=self.memory_limit)
+    def for_size(self, n: int, m: int) -> Solver:
+        """The exact solver for snapshots small enough for it, the multiscale one for others."""
+        if n * m <= budget.LARGEST_EXACT:
+            return Exact(memory_limit=self.memory_limit)
+        return Multiscale(tolerance=self.tolerance, memory_limit=self.memory_limit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +232,10 @@ class Sinkhorn(Solver):
         return budget.PER_PAIR * n * m
 
 
-SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in (Auto, Exact, Decomposed, Batched, Sinkhorn)}
+SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in (Auto, Exact, Multiscale, Batched, Sinkhorn)}
+
+#: Solvers of version 0.1 that are no more, and what takes their place.
+REPLACED = {"decomposed": "multiscale"}
 
 
 def as_solver(value: str | Solver) -> Solver:
@@ -220,6 +245,8 @@ def as_solver(value: str | Solver) -> Solver:
     if not isinstance(value, str):
         names = ", ".join(map(repr, SOLVERS))
         raise TypeError(f"coupling must be a solver, such as Exact(), or the name of one ({names}), not {value!r}.")
+    if value in REPLACED:
+        raise ValueError(f"coupling={value!r} was replaced by {REPLACED[value]!r}, which is nearer to the optimum.")
     check_option("coupling", value, SOLVERS)
     return SOLVERS[value]()
 
