@@ -88,10 +88,12 @@ def test_couplings_that_were_handed_in_are_asked_for_again(adata):
     assert_same(sj.tl.fit_energy(adata, **{**params, "coupling": plans}, progress=False, copy=True), adata)
 
 
-def test_what_auto_chose_by_memory_is_said_unless_it_chose_both(adata, monkeypatch):
-    sj.tl.fit_energy(adata, "day", 2, coupling=sj.Auto(memory_limit=0.0005), **QUICK)
+def test_what_auto_chose_by_size_is_said_unless_it_chose_both(adata, monkeypatch):
+    sizes = np.sort(adata.obs["day"].value_counts())
+    monkeypatch.setattr(budget, "LARGEST_EXACT", int(sizes[0] * sizes[-1]))
+    sj.tl.fit_energy(adata, "day", 2, coupling=sj.Auto(memory_limit=0.5), **QUICK)
     assert set(adata.uns["jko"]["couplings"]["solver"]) == {"exact", "multiscale"}
-    assert sj.get.params(adata)["coupling"] == sj.Auto(memory_limit=0.0005)
+    assert sj.get.params(adata)["coupling"] == sj.Auto(memory_limit=0.5)
     monkeypatch.setattr(budget, "LARGEST_EXACT", 0)
     sj.tl.fit_energy(adata, "day", 2, **QUICK)
     assert sj.get.params(adata)["coupling"] == sj.Multiscale()

@@ -28,19 +28,26 @@ def test_small_snapshots_are_coupled_exactly_by_default(adata, caplog):
     assert "Coupling 4 intervals (4 exact)" in caplog.text and "cells" in caplog.text
 
 
-def test_large_ones_are_decomposed_and_the_log_says_so_before_it_starts(adata, caplog, monkeypatch):
+def test_large_ones_are_multiscale_and_the_log_says_how_near_the_optimum(adata, caplog, monkeypatch):
     monkeypatch.setattr(budget, "LARGEST_EXACT", 10_000)
     with caplog.at_level(logging.INFO, "scjko"):
         stored = fit(adata)
     assert sorted(set(stored["couplings"]["solver"])) == ["multiscale", "exact"]
-    assert "Multiscale couplings are not optimal" in caplog.text
+    assert "Multiscale couplings are at most" in caplog.text
+    assert (stored["couplings"]["gap"] <= 0.01).all()
     assert caplog.text.index("Coupling") < caplog.text.index("Training") < caplog.text.index("Predicting")
 
 
-def test_a_memory_limit_decides_what_is_solved_exactly(adata):
-    stored = fit(adata, coupling=sj.Auto(memory_limit=0.0005))
-    assert set(stored["couplings"]["solver"]) == {"multiscale", "exact"}, "the smallest interval still fits"
-    assert stored["params"]["auto"] == {"memory_limit": 0.0005}
+def test_a_gap_above_the_tolerance_is_warned_of(adata, caplog):
+    stored = fit(adata, coupling=sj.Multiscale(tolerance=1e-12))
+    gap = stored["couplings"]["gap"]
+    assert gap.max() > 1e-12
+    assert "more than the tolerance of 1e-10 %" in caplog.text and "sj.Multiscale(max_sweeps=...)" in caplog.text
+
+
+def test_a_memory_limit_is_recorded(adata):
+    stored = fit(adata, coupling=sj.Auto(memory_limit=0.01))
+    assert stored["params"]["auto"] == {"memory_limit": 0.01}
 
 
 @pytest.mark.parametrize("coupling", [sj.Auto(memory_limit=1e-6), sj.Exact(memory_limit=1e-4)], ids=lambda c: c.name)

@@ -15,19 +15,38 @@ from threadpoolctl import threadpool_info
 
 import scjko as sj
 from scjko.core.compute import parallel
-from scjko.core.compute.parallel import at_most, check_client, side_by_side
+from scjko.core.compute.parallel import check_client, one_thread, side_by_side
 
 
-def test_linear_algebra_is_kept_to_few_threads_and_let_go_again():
+def test_linear_algebra_is_kept_to_one_thread_and_let_go_again():
     def threads():
         return [library["num_threads"] for library in threadpool_info()]
 
     before = threads()
-    with at_most(1):
+    with one_thread():
         assert set(threads()) == {1}
     assert threads() == before
-    with at_most(None):
-        assert threads() == before
+
+
+def test_overlapping_limits_end_with_the_last_of_them():
+    def threads():
+        return [library["num_threads"] for library in threadpool_info()]
+
+    before, inside, leave = threads(), threading.Event(), threading.Event()
+
+    def other():
+        with one_thread():
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    with one_thread():
+        thread.start()
+        assert inside.wait(10)
+    assert set(threads()) == {1}, "the other thread is not done"
+    leave.set()
+    thread.join()
+    assert threads() == before
 
 
 def test_results_stand_in_the_order_of_the_items():

@@ -88,6 +88,8 @@ def test_names_and_objects_are_solvers():
 def test_what_is_no_solver_is_named_beside_those_there_are():
     with pytest.raises(ValueError, match="coupling='sinkhron' is not an option.*'auto', 'exact', .*'sinkhorn'"):
         as_solver("sinkhron")
+    with pytest.raises(ValueError, match="'decomposed' was replaced by 'multiscale'"):
+        as_solver("decomposed")
     for value in (None, 3, Exact, ["exact"]):
         with pytest.raises(TypeError, match=r"Exact\(\).*'multiscale'.*not"):
             as_solver(value)

@@ -21,8 +21,10 @@ FEWEST = 4
 ROUNDS = 3
 
 
-def coarse_start(x: Array, y: Array, a: Array, b: Array, rng: np.random.Generator) -> tuple[Plan, tuple[Array, Array]]:
-    """A plan that shares out the coupling of clusters among their cells, and potentials from those of the clusters.
+def coarse_start(
+    x: Array, y: Array, a: Array, b: Array, rng: np.random.Generator
+) -> tuple[Plan, tuple[Array, Array], Index]:
+    """A plan of the cells from that of their clusters, potentials likewise, and the clusters of the sources.
 
     Cells have coordinates in random order and whole masses. On branched data in few dimensions the plan is within some
     per cent of the optimum and the potentials prove it; on clouds in many dimensions they are a start.
@@ -38,7 +40,7 @@ def coarse_start(x: Array, y: Array, a: Array, b: Array, rng: np.random.Generato
     # The potential of a cell is that which its own position has with the clusters of the other side.
     f = price_side_by_side(x, other_centers, scale * log["v"], [0, len(other_centers)]).least
     g = price_side_by_side(y, centers, scale * log["u"], [0, len(centers)]).least
-    return plan, (f, g)
+    return plan, (f, g), one
 
 
 def clusters(x: Array, rng: np.random.Generator) -> Index:

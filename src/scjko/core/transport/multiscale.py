@@ -35,10 +35,11 @@ from .pricing import allowance, price_side_by_side
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: Pairs in a block of the first sweep, at most, and of any: each sweep has blocks twice as large as the one before.
-SMALLEST_BLOCK, LARGEST_BLOCK = 2048, 16384
-#: Sources from which the constants of the blocks are found, at most.
-SAMPLE = 4000
+#: Pairs in a block of the first sweep, at most; each sweep has blocks twice as large as the one before. In the last one a
+#: plan of few enough pairs is one block, so that its potentials need not be aligned: that takes some ten seconds.
+SMALLEST_BLOCK, WHOLE = 2048, 40960
+#: Groups of targets that are aligned with each other, about, and sources of each cluster from which that is learned.
+GROUPS, OF_EACH = 100, 4
 #: Gaps of the blocks of a start, and of a plan that is optimal but for rounding.
 ROUGH, OPTIMAL = 2e-3, 1e-10
 #: Pairs of cells from which on they are priced in single precision, if that loses less than this part of the cost.
@@ -129,14 +130,15 @@ def multiscale(
     a, b = (uniform(x) if a is None else a), (uniform(y) if b is None else b)
     rng = np.random.default_rng(random_state)
     problem = Problem.of(x, y, a, b, rng)
-    plan, guess = coarse_start(*problem[:4], rng)
+    plan, guess, clusters = coarse_start(*problem[:4], rng)
     sweeps = max_sweeps or (4 if len(problem.x) * len(problem.y) <= VERY_MANY else 2)
     potentials, proven = guess, -np.inf
     for k in range(sweeps):
-        size = min(SMALLEST_BLOCK * 2**k, LARGEST_BLOCK)
+        whole = k == sweeps - 1 and len(plan.mass) <= WHOLE
+        size = WHOLE if whole else SMALLEST_BLOCK * 2 ** min(k, 3)
         blocks = sweep(problem, plan, guess, size, tolerance / 4, rng)
         plan = Plan.union([block.solved.plan for block in blocks], len(problem.y))
-        guess = aligned(problem, blocks)
+        guess = aligned(problem, blocks, clusters)
         if len(blocks) > 1 and k == 0 < sweeps - 1:
             continue  # the first sweep proves little, and the bound takes as long
         cost = plan.cost(problem.x, problem.y)
@@ -153,10 +155,13 @@ def optimal(x: Array, y: Array, a: Array | None = None, b: Array | None = None) 
     a, b = (uniform(x) if a is None else a), (uniform(y) if b is None else b)
     rng = np.random.default_rng(0)
     problem = Problem.of(x, y, a, b, rng)
-    plan, guess = coarse_start(*problem[:4], rng)
+    plan, guess, clusters = coarse_start(*problem[:4], rng)
     for size, tolerance in ((SMALLEST_BLOCK, ROUGH), (None, OPTIMAL)):
         blocks = sweep(problem, plan, guess, size or len(plan.mass), tolerance, rng)
-        plan, guess = Plan.union([block.solved.plan for block in blocks], len(problem.y)), aligned(problem, blocks)
+        plan, guess = (
+            Plan.union([block.solved.plan for block in blocks], len(problem.y)),
+            aligned(problem, blocks, clusters),
+        )
     return problem.coupling(x, y, plan, *guess)
 
 
@@ -209,37 +214,55 @@ def cut_up(midpoints: Array, index: Index, size: int, rng: np.random.Generator) 
     return [block for side in (order[:cut], order[cut:]) for block in cut_up(midpoints[side], index[side], size, rng)]
 
 
-def aligned(problem: Problem, blocks: list[Block]) -> tuple[Array, Array]:
+def aligned(problem: Problem, blocks: list[Block], clusters: Index) -> tuple[Array, Array]:
     """Potentials of all cells from those of the blocks, feasible or nearly so.
 
-    A cell takes its potential from the block that holds most of its mass, but for a constant s of that block: f + s for
-    its sources, g − s for its targets. With h the smallest price of a source among the targets of each block, the
-    largest potential of the source is min_q (h_iq + s_q), and the bound ∫f + ∫g is largest where −s are the potentials
-    of the blocks in the transport of the sources to the blocks at the cost h. A sample of sources suffices for it.
+    A cell takes its potential from the block that holds most of its mass. How high the potentials of one block, or of a
+    cluster in it, are above those of another is known to neither. So the targets of each block are cut into groups, and
+    each group has a constant s to be taken from its potentials g. With h the smallest price of a source in each group,
+    the largest potential of the source is min_q (h_iq + s_q), and the bound ∫f + ∫g is largest where −s are the
+    potentials of the groups in the transport of the sources to the groups at the cost h. Some sources of each of their
+    ``clusters`` suffice.
     """
-    f, one = _taken(len(problem.x), [(block.sources, block.a, block.solved.f) for block in blocks])
-    g, other = _taken(len(problem.y), [(block.targets, block.b, block.solved.g) for block in blocks])
+    f, _ = _taken(len(problem.x), [(block.sources, block.a, block.solved.f) for block in blocks])
+    g, owner = _taken(len(problem.y), [(block.targets, block.b, block.solved.g) for block in blocks])
     if len(blocks) == 1:
         return f, g
-    # Every block has most of the mass of some target: sizes are alike.
-    order = np.argsort(other, kind="stable")
-    used, sizes = np.unique(other, return_counts=True)
+    rng, size = np.random.default_rng(0), -(-len(problem.y) // GROUPS)
+    groups = []
+    for k in range(len(blocks)):
+        own = np.flatnonzero(owner == k)
+        groups += cut_up(problem.y[own], own, size, rng) if len(own) else []
+    order, sizes = np.concatenate(groups), [len(group) for group in groups]
     cuts = np.concatenate([[0], np.cumsum(sizes)])
-    some = slice(0, SAMPLE)  # they are in random order
+    some, weight = spread_out(problem.a, clusters)
     h = price_side_by_side(problem.x[some], problem.y[order], g[order], cuts).value
     scale = float(np.ptp(h)) or 1.0
-    mass = np.bincount(other, problem.b, len(blocks))[used]
+    mass = np.add.reduceat(problem.b[order], cuts[:-1])
     log = ot.emd(
-        problem.a[some] / problem.a[some].sum(),
+        weight,
         mass / mass.sum(),
         (h - h.min()) / scale,
         numItermax=10**9,
         log=True,
         check_marginals=False,
     )[1]
-    constant = np.zeros(len(blocks))
-    constant[used] = -scale * log["v"]
-    return f + constant[one], g - constant[other]
+    g[order] += np.repeat(scale * log["v"], sizes)
+    return f, g
+
+
+def spread_out(mass: Array, clusters: Index) -> tuple[Index, Array]:
+    """Some cells of each cluster, and weights that give every cluster the mass it has.
+
+    A random sample would not: clusters would differ in mass by chance, and potentials would pay for moving that.
+    """
+    order = np.argsort(clusters, kind="stable")  # within a cluster in the random order of the cells
+    sizes = np.bincount(clusters)
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    chosen = order[rank < OF_EACH]
+    held = np.bincount(clusters[chosen], mass[chosen])
+    weight = mass[chosen] * (np.bincount(clusters, mass) / held)[clusters[chosen]]
+    return chosen, weight / weight.sum()
 
 
 def _taken(n_cells: int, parts: list[tuple[Index, Array, Array]]) -> tuple[Array, Index]:

@@ -140,18 +140,19 @@ class Auto(Solver):
     Parameters
     ----------
     tolerance
-        How far above the optimum multiscale couplings may be; see :class:`scjko.Multiscale`.
+        How far above the optimum multiscale couplings may be; see :class:`scjko.Multiscale`. Defaults to 0.01.
     memory_limit
         Gigabytes that couplings may take. Defaults to a quarter of the memory that this process may use.
     """
 
     name: ClassVar[str] = "auto"
 
-    tolerance: float = Multiscale.tolerance
+    tolerance: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set(tolerance=check_positive("tolerance", self.tolerance))
+        if self.tolerance is not None:
+            self._set(tolerance=check_positive("tolerance", self.tolerance))
 
     def solve(
         self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
@@ -167,7 +168,7 @@ class Auto(Solver):
         """The exact solver for snapshots small enough for it, the multiscale one for others."""
         if n * m <= budget.LARGEST_EXACT:
             return Exact(memory_limit=self.memory_limit)
-        return Multiscale(tolerance=self.tolerance, memory_limit=self.memory_limit)
+        return Multiscale(tolerance=self.tolerance or Multiscale.tolerance, memory_limit=self.memory_limit)
 
 
 @dataclass(frozen=True, kw_only=True)
