@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.energy.energy import Energy
 from ..core.fitting.fit import Fit
 from ..core.judging.diagnostics import REMEDY, UNDETERMINED, identifiability
 from ..core.timeline import time_text
@@ -71,17 +69,6 @@ def _warn_of_misfit(fitted: Fit) -> None:
         if static
         else "Look for cells far from all others in the representation.",
     )
-
-
-def announce_forecast(energy: Energy, times: Iterable[float]) -> None:
-    """Say which times are forecasts, and warn if these data have not earned one."""
-    late = ", ".join(map(time_text, sorted(set(times))))
-    said = f"Forecast to {late}, beyond the last time point ({time_text(energy.times[-1])})"
-    doubt = None if energy.forecast is None else energy.forecast.doubt
-    if doubt is None:
-        logger.info("%s.", said)
-    else:
-        logger.warning("%s: do not rely on it, %s.", said, doubt)
 
 
 def warn_of_untrusted(converged: NDArray[np.bool_], column: str) -> None:

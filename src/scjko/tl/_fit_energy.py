@@ -15,7 +15,7 @@ from ..core.energy.specification import Term
 from ..core.fitting.parametrizations import Linear, Neural
 from ..core.transport import Coupling, OperatorCoupling, Solver
 from ..edge.checks import check_writable
-from ..edge.diagnosis import diagnose
+from ..edge.diagnosis import diagnose, warn_of_untrusted
 from ..edge.fitting import couple_snapshots, fit_snapshots
 from ..edge.keys import Keys
 from ..edge.logging import logger
@@ -239,20 +239,13 @@ def _cell_fields(
         for points, t0, t1, seed in zip(snapshots.points, snapshots.times, after, seeds, strict=True)
     ]
     unconverged = np.array([np.sum(~step.converged) for step in moved])
-    if unconverged.any():
-        logger.warning(
-            "The predicted position of %d of %d cells left the range of the data or was not solved (by snapshot: %s); "
-            "they are marked False in obs[%r].",
-            unconverged.sum(),
-            len(x),
-            ", ".join(map(str, unconverged)),
-            keys.converged,
-        )
+    converged = np.concatenate([step.converged for step in moved])
+    warn_of_untrusted(converged, keys.converged)
     place = snapshots.to_rows
     obs = {
         keys.potential: place(energy.potential(x, times)),
         keys.forecast: place(times == snapshots.times[-1]),
-        keys.converged: place(np.concatenate([step.converged for step in moved])),
+        keys.converged: place(converged),
     }
     obsm = {
         keys.velocity: place(energy.velocity(x, times)).astype(dtype),

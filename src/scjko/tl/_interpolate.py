@@ -13,7 +13,7 @@ from ..core.energy.energy import Energy
 from ..core.motion.interpolation import Interpolated, best_strength, between, forecast_from, towards_observed
 from ..core.timeline import time_text
 from ..edge.checks import check_integer
-from ..edge.diagnosis import announce_forecast, warn_of_untrusted
+from ..edge.diagnosis import warn_of_untrusted
 from ..edge.fitted import fitted_cells
 from ..edge.keys import Keys
 from ..edge.snapshots import Snapshots
@@ -113,8 +113,7 @@ def _check_range(times: list[float], energy: Energy, forecast: bool) -> None:
             f"times={_listed(late)} lie beyond the last time point ({time_text(last)}); forecast=True would forecast "
             "them."
         )
-    if late:
-        announce_forecast(energy, late)
+    energy.announce_forecast(late)
 
 
 def _listed(times: Iterable[float]) -> str:

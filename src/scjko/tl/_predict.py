@@ -11,7 +11,7 @@ from ..core.motion.paths import Step
 from ..core.schemes import SCHEMES
 from ..core.timeline import time_text
 from ..edge.checks import check_integer, check_option
-from ..edge.diagnosis import announce_forecast, warn_of_untrusted
+from ..edge.diagnosis import warn_of_untrusted
 from ..edge.fitted import fitted_cells
 from ..edge.keys import Keys
 
@@ -112,9 +112,7 @@ def _stops(energy: Energy, start: NDArray[np.float64], time: float | None) -> ND
     else:
         stop = energy.timeline.following[energy.timeline.locate(start)[0]]
         stop = np.where(start >= energy.times[-1], start + energy.timeline.gaps[-1], stop)
-    forecast = stop > energy.times[-1]
-    if forecast.any():
-        announce_forecast(energy, stop[forecast])
+    energy.announce_forecast(stop)
     return stop
 
 

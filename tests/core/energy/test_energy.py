@@ -12,6 +12,7 @@ from scjko.core.energy.energy import Energy
 from scjko.core.energy.models import NeuralPotential
 from scjko.core.energy.terms import PotentialTerm, Units
 from scjko.core.motion import lines
+from scjko.core.motion.forecast import Forecast
 from scjko.core.schemes import scheme_of
 from scjko.core.timeline import Timeline
 from scjko.core.variation import Labelled, Static
@@ -168,6 +169,20 @@ def test_unsolved_steps_are_reported(rng, x, caplog, monkeypatch):
     assert not energy.move(x, 0, 1).converged.all()
     energy.step(x, 0, 1)
     assert "4 of 9 cells" in caplog.text
+
+
+def test_forecasts_are_announced_and_those_that_were_not_earned_warned_of(rng, x, caplog):
+    energy = replace(make(rng), forecast=Forecast(0.25, 0.5, 2))
+    last = energy.times[-1]
+    with caplog.at_level("INFO", "scjko"):
+        energy.announce_forecast([0, last])
+        assert not caplog.records
+        energy.step(x, 0, last + 1)
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    assert f"Forecast to {last + 1:g}, beyond the last time point ({last:g})." in caplog.text
+    caplog.clear()
+    replace(energy, forecast=Forecast(0.25, 0.99, 2)).step(x, 0, last + 1)
+    assert "do not rely on it, on known snapshots its error was 0.99 times that of not moving" in caplog.text
 
 
 def test_bad_questions_are_answered_by_errors(rng, x):

@@ -194,7 +194,7 @@ class Energy:
         return path
 
     def warn_of(self, moved: Step, t0: float, t1: float) -> None:
-        """Warn of cells whose position at ``t1`` cannot be trusted."""
+        """Warn of cells whose position at ``t1`` cannot be trusted, and announce a forecast."""
         failed = int((~moved.converged).sum())
         if failed:
             logger.warning(
@@ -205,8 +205,21 @@ class Energy:
                 time_text(t0),
                 time_text(t1),
             )
-        if t1 > self.times[-1] and self.forecast is not None and self.forecast.doubt is not None:
-            logger.warning("Do not rely on the forecast to %s: %s.", time_text(t1), self.forecast.doubt)
+        self.announce_forecast(t1)
+
+    def announce_forecast(self, times: ArrayLike) -> None:
+        """Say which of these times are forecasts, and warn if the data have not earned one."""
+        late = np.unique(np.asarray(times, dtype=np.float64))
+        late = late[late > self.times[-1]]
+        if not len(late):
+            return
+        last = time_text(self.times[-1])
+        said = f"Forecast to {', '.join(map(time_text, late))}, beyond the last time point ({last})"
+        doubt = None if self.forecast is None else self.forecast.doubt
+        if doubt is None:
+            logger.info("%s.", said)
+        else:
+            logger.warning("%s: do not rely on it, %s.", said, doubt)
 
     @property
     def _interaction(self) -> InteractionTerm:
