@@ -54,7 +54,7 @@ def test_the_message_says_the_smallest_limit_that_works(name):
 def test_by_default_a_quarter_of_what_this_process_may_use(monkeypatch):
     monkeypatch.setattr(solvers, "machine_memory", lambda: 4 * Exact().need(3000, 3000, 5))
     assert allot(Exact(), [3000, 3000], 5, 2).at_once == 1
-    with pytest.raises(MemoryError, match="memory_limit is 0.45 GB"):
+    with pytest.raises(MemoryError, match="memory_limit is 0.0135 GB"):
         allot(Exact(), [3000, 3001], 5, 2)
 
 

@@ -74,7 +74,8 @@ def test_auto_takes_what_suits_the_size(clouds, monkeypatch):
     assert_same(Auto().solve(*clouds, random_state=3), exact(*clouds))
     monkeypatch.setattr(budget, "LARGEST_EXACT", 300 * 250 - 1)
     assert_same(Auto().solve(*clouds, random_state=3), multiscale(*clouds, random_state=3))
-    assert Auto().need(300, 250, 3) == Multiscale().need(300, 250, 3) != Exact().need(300, 250, 3)
+    assert Auto().need(30, 25, 3) == Exact().need(30, 25, 3) != Multiscale().need(30, 25, 3)
+    assert Auto().need(300, 250, 3) == Multiscale().need(300, 250, 3)
 
 
 def test_names_and_objects_are_solvers():

@@ -22,10 +22,10 @@ RETRIES = 3
 
 
 class _Limits:
-    """How many threads linear algebra may use: one while anybody asks for it, as before when nobody does any more.
+    """How many threads linear algebra may use: one while anybody needs it to be one, as before when nobody does.
 
     The number is one of the whole process. If threads that overlap each restored what they found, the last one would
-    restore the limit of another.
+    restore the limit of another. OpenMP has a number for each thread, which has to restore it itself.
     """
 
     def __init__(self) -> None:
@@ -37,10 +37,11 @@ class _Limits:
         """Within it linear algebra uses one thread."""
         with self.lock:
             if not self.users:
-                self.limit = _libraries().limit(limits=1)
+                self.limit = _libraries().limit(limits=1, user_api="blas")
             self.users += 1
         try:
-            yield
+            with _libraries().limit(limits=1, user_api="openmp"):
+                yield
         finally:
             with self.lock:
                 self.users -= 1

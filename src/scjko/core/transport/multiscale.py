@@ -35,8 +35,8 @@ from .pricing import allowance, price_side_by_side
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: Pairs in a block of the first sweep, at most; each sweep has blocks twice as large as the one before. In the last one a
-#: plan of few enough pairs is one block, so that its potentials need not be aligned: that takes some ten seconds.
+#: Pairs in a block of the first sweep, at most; each sweep has blocks twice as large as the one before. In the last one
+#: a plan of few enough pairs is one block, whose potentials need not be aligned: that takes some ten seconds.
 SMALLEST_BLOCK, WHOLE = 2048, 40960
 #: Groups of targets that are aligned with each other, about, and sources of each cluster from which that is learned.
 GROUPS, OF_EACH = 100, 4
