@@ -101,9 +101,11 @@ def _simulated(n: int, n_dims: Iterable[int]) -> list[dict[str, Any]]:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows by problem and solver."""
+    """The rows by problem and solver, with the cost above the optimum and the proven gap in per cent."""
     keys = ["shape", "n_dims", "n_source", "n_target", "weighted", "solver"]
-    return frame.set_index(keys)[["seconds", "time_ratio", "distance", "cost", "gap"]]
+    per_cent = {"above %": 100 * (frame["cost"] - 1), "gap %": 100 * frame["gap"]}
+    rounded = {name: column.round(6) + 0.0 for name, column in per_cent.items()}  # no −0
+    return frame.assign(**rounded).set_index(keys)[["seconds", "time_ratio", "distance", *rounded]]
 
 
 def draw(frame: pd.DataFrame) -> Figure:
