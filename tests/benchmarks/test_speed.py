@@ -74,6 +74,7 @@ def solved(shape, **options):
     return pd.DataFrame(solvers.trial(shape, **options)).set_index("solver")
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes are tied to cores on Linux only")
 def test_embryoid_couplings_are_timed_beside_pot_alone(data, without_low_rank):
     (path,) = _shapes.files(data / "embryoid_body/eb_pca5.npz").values()
     rows = solved("embryoid bodies", path=str(path))
@@ -82,6 +83,7 @@ def test_embryoid_couplings_are_timed_beside_pot_alone(data, without_low_rank):
     assert rows["cost"][ours].to_numpy() == pytest.approx(1) and (rows["gap"][ours] <= 1e-6).all()
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes are tied to cores on Linux only")
 def test_within_one_core_nothing_is_shared_among_cores():
     before = n_cores()
     with _rivals.one_core():
