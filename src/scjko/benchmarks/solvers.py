@@ -1,24 +1,25 @@
-"""What a coupling costs, and in which time: exact, multiscale, in batches, and by BSP-OT."""
+"""What a coupling costs, and how long it takes: exact, multiscale, and by other solvers."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import ot
 import pandas as pd
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from ..core.transport import Coupling, batched, couple, exact, multiscale
-from ..datasets import embryoid_body
-from ..edge.snapshots import Whitening, collect
+from ..core.compute.limits import machine_memory
+from ..core.transport import Coupling, couple, exact, multiscale
+from ..core.transport.budget import PER_PAIR
 from ._grid import run_grid, write
+from ._rivals import all_pairs, batches, bsp, low_rank, one_core, takes_bsp
+from ._shapes import ARMS, CLOUDS, EMBRYOID, LARRY, Interval, files, intervals, two_clouds
 
-CLOUDS = ("overlapping", "separated")
+POT, EXACT, MULTISCALE = "POT, all pairs", "exact", "multiscale"
 
 
 def run(
@@ -30,142 +31,173 @@ def run(
     path: str | Path | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Couple two clouds by every solver, in one process, one after the other.
+    """Couple two snapshots by every solver, in one process, one after the other.
 
     Parameters
     ----------
     folder
         Where ``solvers.json``, ``.csv`` and ``.png`` go; nothing is written by default.
     full
-        10⁴ cells in each cloud, in place of 1000.
+        10⁴ cells in each snapshot, in place of 1000, and all cells of real data.
     n_cells, n_dims
-        Other numbers of cells and of dimensions.
+        Other numbers of cells and, for clouds, of dimensions.
     path
-        The embryoid bodies, as for ``scjko.datasets.embryoid_body``; with it, their exact couplings are timed too, side
-        by side and one after the other.
+        Real cells: the embryoid bodies, a file as for ``scjko.datasets.embryoid_body``, or a folder with
+        ``embryoid_body/eb_pca5.npz``, ``clones/larry_2d.npz`` or both.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
-    One row for each problem and solver, with ``seconds``, their ``time_ratio`` to those of the exact one, and ``cost``
-    relative to the optimum. BSP-OT gets as many plans, and random batches of 1000 as many repetitions, as fit into the
-    time of the multiscale solver, which uses all cores. BSP-OT takes equal numbers of cells of equal weight only.
+    One row for each problem and solver:
+
+    ``seconds``
+        The time it took; low-rank Sinkhorn is compiled before.
+    ``time_ratio``
+        Relative to POT with all pairs, or to the multiscale solver where all pairs do not fit into half of the memory.
+    ``distance``
+        The mean squared distance travelled, summed over the intervals.
+    ``cost``
+        The same relative to the optimum, or to the largest lower bound proven where POT is not run.
+    ``gap``
+        How far above the optimum it can be at most, as a fraction, where the solver proves that.
+
+    POT uses one core; exact, multiscale and batched couplings use all. Exact couplings are left out where POT's
+    matrices do not fit: they would take many minutes. BSP-OT gets as many plans, and random batches as many
+    repetitions, as fit into the time of the multiscale solver. BSP-OT takes equal numbers of cells of equal weight
+    only. Exact couplings of the embryoid bodies are also timed on one core, and with intervals side by side.
     """
-    cells = [
-        {"clouds": clouds, "n_dims": int(d), "n_source": int(n), "n_target": int(m), "weighted": weighted}
-        for n in n_cells or ([10_000] if full else [1000])
-        for d in n_dims or (5, 30)
-        for clouds, m, weighted in (
-            *((clouds, n, False) for clouds in CLOUDS),
-            (CLOUDS[0], int(0.7 * n), False),
-            (CLOUDS[0], int(0.7 * n), True),
-        )
-    ]
-    frame = run_grid("solvers", cells, trial, folder, progress=progress)
+    sizes = [int(n) for n in n_cells or ([10_000] if full else [1000])]
+    cells = [cell for n in sizes for cell in _simulated(n, n_dims or (5, 30))]
     if path is not None:
-        data = [{"clouds": "embryoid bodies", "path": str(path)}]
-        frame = pd.concat([frame, run_grid("solvers", data, _embryoid, folder, progress=False)], ignore_index=True)
+        for shape, file in files(path).items():
+            part = {"n_cells": None if full else max(sizes)} if shape in LARRY else {}
+            cells.append({"shape": shape, "path": str(file), **part})
+    frame = run_grid("solvers", cells, trial, folder, progress=progress)
     write("solvers", frame, draw(frame), folder)
     return frame
 
 
+def _simulated(n: int, n_dims: Iterable[int]) -> list[dict[str, Any]]:
+    """Clouds and arms of ``n`` cells: equal and random weights, equal and unequal sizes."""
+    overlapping, separated = CLOUDS
+    fewer = int(0.7 * n)
+    clouds = [
+        (shape, int(d), m, weighted)
+        for d in n_dims
+        for shape, m, weighted in (
+            (overlapping, n, False),
+            (separated, n, False),
+            (overlapping, n, True),
+            (separated, n, True),
+            (overlapping, fewer, False),
+            (overlapping, fewer, True),
+        )
+    ]
+    return [
+        {"shape": shape, "n_dims": d, "n_source": n, "n_target": m, "weighted": weighted}
+        for shape, d, m, weighted in (*clouds, (ARMS, 2, n, False), (ARMS, 2, fewer, True))
+    ]
+
+
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows by problem and solver."""
-    keys = ["clouds", "n_dims", "n_source", "n_target", "weighted", "solver"]
-    return frame.set_index(keys)[["seconds", "time_ratio", "cost"]]
+    """The rows by problem and solver, with the cost above the optimum and the proven gap in per cent."""
+    keys = ["shape", "n_dims", "n_source", "n_target", "weighted", "solver"]
+    per_cent = {"above %": 100 * (frame["cost"] - 1), "gap %": 100 * frame["gap"]}
+    rounded = {name: column.round(6) + 0.0 for name, column in per_cent.items()}  # no −0
+    return frame.assign(**rounded).set_index(keys)[["seconds", "time_ratio", "distance", *rounded]]
 
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Cost against time."""
-    figure = Figure(figsize=(4.6, 3.4), layout="constrained")
+    figure = Figure(figsize=(6.2, 3.6), layout="constrained")
     axes = figure.subplots()
-    for (name, part), marker in zip(frame.dropna(subset="cost").groupby("solver", sort=False), "osD^", strict=False):
-        axes.plot(part["seconds"], 100 * (part["cost"] - 1) + 0.01, marker, label=name, alpha=0.8)
-    axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="per cent above the optimum (+ 0.01)")
-    axes.legend(fontsize=8)
+    for (name, part), marker in zip(
+        frame.dropna(subset="cost").groupby("solver", sort=False), "osD^vP*X", strict=False
+    ):
+        axes.plot(part["seconds"], 100 * (part["cost"] - 1).clip(0) + 0.001, marker, label=name, alpha=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="per cent above the optimum (+ 0.001)")
+    figure.legend(loc="outside right upper", fontsize=8)
     return figure
 
 
-def two_clouds(
-    kind: str, n: int, m: int, n_dims: int, random_state: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two mixtures of Gaussians with variances that fall off as those of principal components do."""
-    rng = np.random.default_rng(random_state)
-    spread = 1 / np.sqrt(1 + np.arange(n_dims))
-    centers = 3 * rng.normal(size=(6, n_dims)) * spread
-    x, y = (centers[rng.integers(6, size=k)] + rng.normal(size=(k, n_dims)) * spread for k in (n, m))
-    return x, y * (1.2 if kind == "overlapping" else 1.0) + (0.5 if kind == "overlapping" else 4.0) * spread
+class Result(NamedTuple):
+    """The cost of a problem by one solver, the gap that it proves, and the time it took."""
+
+    solver: str
+    cost: float
+    gap: float
+    seconds: float
 
 
-def trial(clouds: str, n_dims: int, n_source: int, n_target: int, weighted: bool) -> list[dict[str, Any]]:
+def trial(shape: str, **options: Any) -> list[dict[str, Any]]:
     """One problem by every solver."""
-    x, y = two_clouds(clouds, n_source, n_target, n_dims)
-    rng = np.random.default_rng(1)
-    a, b = (rng.random(n) if weighted else np.ones(n) for n in (n_source, n_target))
-    a, b = a / a.sum(), b / b.sum()
-    multiscale(*two_clouds(clouds, 300, 300, n_dims))  # libraries loaded, threads started
-    optimal, longest = _timed(lambda: exact(x, y, a, b).cost)
-    ours, seconds = _timed(lambda: multiscale(x, y, a, b).cost)
-    rows = [("exact", optimal, longest), ("multiscale", ours, seconds)]
-    rows.append(("batches of 1000", *_timed(lambda: _cheapest_batches(x, y, a, b, seconds))))
-    if hasattr(ot, "bsp") and n_source == n_target and not weighted:
-        rows.append(("BSP-OT", *_timed(lambda: _bsp(x, y, seconds))))
+    problem = intervals(shape, **options)
+    results = [*_solved(problem), *(_exact_otherwise(problem) if shape == EMBRYOID else [])]
+    found = {result.solver: result for result in results}
+    reference = found.get(POT, found[MULTISCALE])
+    least = reference.cost / (1 + (0 if reference.solver == POT else reference.gap))
+    about = {
+        "n_dims": problem[0].x.shape[1],
+        "n_source": sum(len(interval.x) for interval in problem),
+        "n_target": sum(len(interval.y) for interval in problem),
+        "weighted": bool(options.get("weighted", False)),
+    }
     return [
-        {"solver": name, "seconds": took, "time_ratio": took / longest, "cost": cost / optimal}
-        for name, cost, took in rows
+        {
+            **about,
+            "solver": result.solver,
+            "seconds": result.seconds,
+            "time_ratio": result.seconds / reference.seconds,
+            "distance": result.cost,
+            "cost": result.cost / least,
+            "gap": result.gap,
+        }
+        for result in results
     ]
 
 
-def _timed(work: Callable[[], float]) -> tuple[float, float]:
+def _solved(problem: list[Interval]) -> list[Result]:
+    """The intervals one after the other by each solver that takes them."""
+    multiscale(*two_clouds(CLOUDS[0], 300, 300, 2))  # libraries loaded, threads started
+    results = []
+    if _fits(problem):
+        results.append(_timed(POT, lambda: sum(map(all_pairs, problem))))
+        results.append(_proven(EXACT, lambda: [exact(*interval) for interval in problem]))
+    ours = _proven(MULTISCALE, lambda: [multiscale(*interval) for interval in problem])
+    share = ours.seconds / len(problem)
+    results += [ours, _timed("batches of 1000", lambda: sum(batches(interval, share) for interval in problem))]
+    if all(map(takes_bsp, problem)):
+        results.append(_timed("BSP-OT", lambda: sum(bsp(interval, share) for interval in problem)))
+    compiled = [low_rank(interval) for interval in problem]
+    return [*results, _timed("low-rank Sinkhorn", lambda: sum(cost() for cost in compiled))]
+
+
+def _exact_otherwise(problem: list[Interval]) -> list[Result]:
+    """Exact couplings with intervals side by side and, where that can be arranged, on one core."""
+    points = [problem[0].x, *(interval.y for interval in problem)]
+    results = [_proven("exact, side by side", lambda: couple(points))]
+    if hasattr(os, "sched_setaffinity"):
+        with one_core():
+            results.append(_proven("exact, one core", lambda: [exact(*interval) for interval in problem]))
+    return results
+
+
+def _fits(problem: list[Interval]) -> bool:
+    """Whether POT's matrices of all pairs fit into half of the memory."""
+    return max(PER_PAIR * len(interval.x) * len(interval.y) for interval in problem) <= machine_memory() / 2
+
+
+def _proven(name: str, work: Callable[[], list[Coupling]]) -> Result:
     begun = time.perf_counter()
-    return work(), time.perf_counter() - begun
+    couplings = work()
+    seconds = time.perf_counter() - begun
+    cost = sum(coupling.cost for coupling in couplings)
+    least = sum(coupling.cost / (1 + (np.inf if coupling.bound is None else coupling.bound)) for coupling in couplings)
+    return Result(name, cost, cost / least - 1 if least > 0 else float("nan"), seconds)
 
 
-def _cheapest_batches(
-    x: NDArray[np.float64], y: NDArray[np.float64], a: NDArray[np.float64], b: NDArray[np.float64], seconds: float
-) -> float:
-    """The cheapest of as many random batchings as fit into the time, at least one."""
+def _timed(name: str, work: Callable[[], float]) -> Result:
     begun = time.perf_counter()
-    costs: list[float] = []
-    while not costs or time.perf_counter() - begun < seconds:
-        size = min(1000, len(x), len(y))
-        costs.append(batched(x, y, a, b, size=size, random_state=len(costs)).cost)
-    return min(costs)
-
-
-def _bsp(x: NDArray[np.float64], y: NDArray[np.float64], seconds: float) -> float:
-    """BSP-OT with as many plans as fit into the time."""
-
-    def cost(n_plans: int) -> float:
-        _, partner, *_ = ot.bsp.compute_bspot_bijection(x, y, n_plans=n_plans)
-        return float(np.mean(np.sum((x - y[np.asarray(partner)]) ** 2, axis=1)))
-
-    _, took = _timed(lambda: cost(8))
-    return cost(max(8, int(8 * (seconds - took) / took)))
-
-
-def _embryoid(clouds: str, path: str) -> list[dict[str, Any]]:
-    """Exact couplings of the four intervals of the embryoid bodies, side by side and one after the other."""
-    adata = embryoid_body(path)
-    x = adata.obsm["X_pca"][:, :5]
-    points = collect(Whitening.of(x)(x), adata.obs["day"].to_numpy()).points
-
-    def one_after_the_other() -> float:
-        cost = 0.0
-        for before, after in zip(points[:-1], points[1:], strict=True):
-            distances = ot.dist(before, after)
-            plan = ot.emd(np.ones(len(before)) / len(before), np.ones(len(after)) / len(after), distances, 10**8)
-            cost += float(np.sum(plan * distances))
-        return cost
-
-    def side_by_side() -> float:
-        solved: list[Coupling] = couple(points)
-        return sum(coupling.cost for coupling in solved)
-
-    alone, longest = _timed(one_after_the_other)
-    ours, seconds = _timed(side_by_side)
-    return [
-        {"solver": "POT, one by one", "seconds": longest, "time_ratio": 1.0, "cost": 1.0},
-        {"solver": "exact", "seconds": seconds, "time_ratio": seconds / longest, "cost": ours / alone},
-    ]
+    cost = work()
+    return Result(name, cost, float("nan"), time.perf_counter() - begun)

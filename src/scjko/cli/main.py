@@ -63,7 +63,12 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     bench.add_argument("--n-cells", nargs="+", type=int, metavar="N", help="numbers of cells (speed, solvers)")
     bench.add_argument("--n-dims", nargs="+", type=int, metavar="D", help="numbers of dimensions")
     bench.add_argument("--n-seeds", type=int, metavar="N", help="number of data sets")
-    bench.add_argument("--path", type=Path, metavar="FILE", help="local copy of the data (embryoid, solvers)")
+    bench.add_argument(
+        "--path",
+        type=Path,
+        metavar="FILE",
+        help="local copy of the data (embryoid, solvers), or for solvers a folder with several",
+    )
     bench.set_defaults(run=_bench)
 
 
