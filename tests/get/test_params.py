@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anndata
+import numpy as np
 import pytest
 from helpers import assert_same
 from scipy import sparse
@@ -97,3 +98,11 @@ def test_what_auto_chose_by_size_is_said_unless_it_chose_both(adata, monkeypatch
     monkeypatch.setattr(budget, "LARGEST_EXACT", 0)
     sj.tl.fit_energy(adata, "day", 2, **QUICK)
     assert sj.get.params(adata)["coupling"] == sj.Multiscale()
+    sj.tl.fit_energy(adata, "day", 2, coupling=sj.Auto(tolerance=0.2), **QUICK)
+    assert sj.get.params(adata)["coupling"] == sj.Multiscale(tolerance=0.2)
+    assert sj.get.couplings(adata)
+    # A solver of version 0.1: the fit opens, and its couplings are solved by what took its place.
+    stored = adata.uns["jko"]
+    stored["couplings"]["solver"] = np.array(["decomposed"] * len(stored["couplings"]["solver"]))
+    assert sj.get.params(adata)["coupling"] == sj.Multiscale(tolerance=0.2)
+    assert sj.get.couplings(adata)

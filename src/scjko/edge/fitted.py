@@ -13,7 +13,7 @@ from anndata import AnnData
 from numpy.typing import NDArray
 
 from ..core.energy.energy import Energy
-from ..core.transport import REPLACED, SOLVERS, Coupling, couple
+from ..core.transport import REPLACED, Coupling, couple
 from .keys import Keys
 from .options import READY_MADE, FitOptions
 from .snapshots import Snapshots, cell_times, cell_weights, collect, obs_column, representation
@@ -78,8 +78,7 @@ class FittedCells:
                 f"The fit was one of {', '.join(map(str, sizes))} cells at its time points, and here are "
                 f"{', '.join(map(str, self.snapshots.sizes))}; its couplings are those of the cells that were fitted."
             )
-        named = self.options.solver
-        solvers = [named if name == named.name else SOLVERS[name]() for name in names]
+        solvers = [self.options.solver.called(name) for name in names]
         seed = self.options.random_state
         return couple(self.snapshots.points, self.snapshots.weights, solvers, random_state=seed)
 

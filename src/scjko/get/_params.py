@@ -4,7 +4,7 @@ from typing import Any
 
 from anndata import AnnData
 
-from ..core.transport import SOLVERS, Auto
+from ..core.transport import REPLACED, Auto
 from ..edge.options import READY_MADE, FitOptions
 from ..edge.storage.fields import fitted
 
@@ -42,10 +42,10 @@ def params(adata: AnnData, key: str = "jko") -> dict[str, Any]:
     stored = fitted(adata, key)
     options = FitOptions.read(stored["params"])
     found = {**options.arguments(), "key_added": str(stored["params"].get("key_added", key))}
-    solvers = {str(name) for name in stored["couplings"]["solver"]}
+    solvers = {REPLACED.get(str(name), str(name)) for name in stored["couplings"]["solver"]}
     if str(stored["params"]["coupling"]) == READY_MADE:
         found["coupling"] = READY_MADE
     elif isinstance(options.solver, Auto) and len(solvers) == 1:
-        # What "auto" chose by the memory of one machine it need not choose on another.
-        found["coupling"] = SOLVERS[solvers.pop()](memory_limit=options.solver.memory_limit)
+        # What "auto" chose in one version it need not choose in another.
+        found["coupling"] = options.solver.called(solvers.pop())
     return found

@@ -30,13 +30,15 @@ def test_the_cheapest_of_each_part_is_found(problem, monkeypatch):
     np.testing.assert_allclose(found.least, dense.min(axis=1), atol=1e-12)
 
 
-def test_single_precision_gives_lower_bounds_that_are_close(problem):
+def test_values_are_lower_bounds_that_are_close(problem):
     x, y, g = problem
     x, y = 100 * x + 1000, 100 * y + 1000  # where digits cancel
+    x[0], y[0] = 1e6, 1e6  # and an outlier in the same place
     dense = cdist(x, y, "sqeuclidean") - g
     found = price(x, y, g, [0, len(y)], single=True)
     assert (found.least <= dense.min(axis=1)).all()
     assert (found.least >= dense.min(axis=1) - 2 * allowance(x, y, g)).all()
+    assert (price(x, y, g, [0, len(y)]).least <= dense.min(axis=1)).all()
 
 
 def test_side_by_side_is_the_same_to_the_bit(problem, monkeypatch):

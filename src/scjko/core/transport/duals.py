@@ -28,6 +28,6 @@ def bound(coupling: Coupling, duals: tuple[Array, Array]) -> float | None:
     """
     f, g = duals
     least = float(coupling.weight @ (f[coupling.source] + g[coupling.target]))
-    if coupling.cost <= least:  # equal but for rounding
+    if coupling.cost <= max(least, 0.0):  # equal but for rounding
         return 0.0
     return coupling.cost / least - 1 if least > 0 else None

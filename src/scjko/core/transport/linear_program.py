@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import ot
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from .coupling import Coupling, uniform
-from .duals import feasible
+from .duals import bound, feasible
 from .multiscale import optimal
 
 Array = NDArray[np.float64]
@@ -42,4 +44,5 @@ def exact(x: Array, y: Array, a: Array | None = None, b: Array | None = None) ->
     source, target = np.nonzero(matrix)
     # POT's potentials are coarse at cells without mass, and elsewhere feasible up to rounding.
     f, g = feasible(cost, log["v"], b > 0)
-    return Coupling.of(source, target, matrix[source, target], x, y, duals=(unit * f, unit * g), bound=0.0)
+    coupling = Coupling.of(source, target, matrix[source, target], x, y, duals=(unit * f, unit * g))
+    return replace(coupling, bound=bound(coupling, (unit * f, unit * g)))

@@ -121,7 +121,8 @@ def multiscale(
     a, b
         Their weights, of any sum; equal by default.
     tolerance
-        The gap between the cost and its lower bound to reach, as a fraction of the cost without the shift of the mean.
+        The gap between the cost and its lower bound to reach, as a fraction of the bound, both without the shift of the
+        mean, which every plan pays for.
     max_sweeps
         How often, at most, the plan is cut into blocks. Defaults to 4, and to 2 for more than 4 · 10⁹ pairs of cells.
     random_state
@@ -145,7 +146,7 @@ def multiscale(
         found = feasible(problem, guess[1], cost)
         if (value := lower_bound(problem, found)) > proven:
             potentials, proven = found, value
-        if cost - proven <= tolerance * cost:
+        if cost - proven <= tolerance * proven:
             break
     return problem.coupling(x, y, plan, *potentials)
 

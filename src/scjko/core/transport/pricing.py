@@ -45,8 +45,8 @@ def even_cuts(n_targets: int, n_parts: int) -> Index:
 def price(x: Array, y: Array, g: Array, cuts: Sequence[int] | Index, *, single: bool = False) -> Prices:
     """The smallest price of every source in each part of the targets, ``y[cuts[k]:cuts[k + 1]]``.
 
-    In ``single`` precision the search takes half the time. The values are then lower bounds, by the error that
-    products of such numbers can have at most.
+    Values are lower bounds, by the error that products of such numbers can have at most. In ``single`` precision the
+    search takes half the time, and that error is larger.
     """
     dtype = np.float32 if single else np.float64
     left = np.column_stack([-2 * x, np.ones(len(x))]).astype(dtype)
@@ -58,7 +58,7 @@ def price(x: Array, y: Array, g: Array, cuts: Sequence[int] | Index, *, single: 
         for part in range(len(cuts) - 1):
             target[rows, part] = _cheapest(left[rows], columns, int(cuts[part]), int(cuts[part + 1]))
     value = np.stack([squared(x, y, np.arange(len(x)), column) - g[column] for column in target.T], axis=1)
-    return Prices(value - allowance(x, y, g)[:, None] if single else value, target)
+    return Prices(value - allowance(x, y, g, dtype)[:, None], target)
 
 
 def _cheapest(left: NDArray[Any], columns: NDArray[Any], first: int, last: int) -> Index:
@@ -77,13 +77,13 @@ def _cheapest(left: NDArray[Any], columns: NDArray[Any], first: int, last: int) 
     return where
 
 
-def allowance(x: Array, y: Array, g: Array) -> Array:
-    """How far, at most, the price of the target found in single precision is above the smallest one, by source.
+def allowance(x: Array, y: Array, g: Array, dtype: type[np.floating[Any]] = np.float32) -> Array:
+    """How far, at most, the price of the target found is above the smallest one, by source.
 
     A product of d + 1 terms in floats of relative error ε is off by less than (d + 2) ε ‖·‖ ‖·‖, and two of them are
     compared. Rounding the factors doubles that.
     """
-    error = 4 * (x.shape[1] + 2) * np.finfo(np.float32).eps / 2
+    error = 4 * (x.shape[1] + 2) * float(np.finfo(dtype).eps) / 2
     sources = np.sqrt(4 * np.sum(x**2, axis=1) + 1)
     targets = np.sqrt(np.sum(y**2, axis=1) + (np.sum(y**2, axis=1) - g) ** 2).max()
     return error * sources * targets

@@ -61,6 +61,10 @@ class Solver(ABC):
         """The solver that takes ``n`` and ``m`` cells: itself, unless it leaves a choice."""
         return self
 
+    def called(self, name: str) -> Solver:
+        """The solver of this name that one interval was solved by."""
+        return self if name == self.name else SOLVERS[name](memory_limit=self.memory_limit)
+
     @property
     def limit(self) -> int:
         """Bytes that couplings may take."""
@@ -166,9 +170,13 @@ class Auto(Solver):
 
     def for_size(self, n: int, m: int) -> Solver:
         """The exact solver for snapshots small enough for it, the multiscale one for others."""
-        if n * m <= budget.LARGEST_EXACT:
-            return Exact(memory_limit=self.memory_limit)
-        return Multiscale(tolerance=self.tolerance or Multiscale.tolerance, memory_limit=self.memory_limit)
+        return self.called(Exact.name if n * m <= budget.LARGEST_EXACT else Multiscale.name)
+
+    def called(self, name: str) -> Solver:
+        """The solver of this name, with the tolerance of this one."""
+        if name == Multiscale.name and self.tolerance is not None:
+            return Multiscale(tolerance=self.tolerance, memory_limit=self.memory_limit)
+        return super().called(name)
 
 
 @dataclass(frozen=True, kw_only=True)

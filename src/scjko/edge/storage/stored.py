@@ -18,7 +18,7 @@ from ...core.energy.specification import TERMS
 from ...core.fitting.parametrizations import PARAMETRIZATIONS, TIME_LABELS, Neural
 from ...core.schemes import SCHEMES
 from ...core.timeline import Timeline
-from ...core.transport import SOLVERS
+from ...core.transport import REPLACED, SOLVERS
 from ..options import READY_MADE, FitOptions
 from .serialized import FORMAT, layout
 
@@ -91,7 +91,11 @@ def _check_fit(stored: Mapping[str, Any]) -> None:
     for name in ("n_source", "n_target"):
         _numbers(couplings[name], f"couplings/{name}", (len(times) - 1,), whole=True)
     solvers = np.atleast_1d(couplings["solver"])
-    if solvers.shape != (len(times) - 1,) or not {str(name) for name in solvers} <= {*SOLVERS, READY_MADE} - {"auto"}:
+    if solvers.shape != (len(times) - 1,) or not {str(name) for name in solvers} <= {
+        *SOLVERS,
+        *REPLACED,
+        READY_MADE,
+    } - {"auto"}:
         raise _Unreadable(f"couplings/solver does not name a solver for each of {len(times) - 1} intervals")
     for name, losses in _mapping(stored.get("history", {}), "history").items():
         _numbers(losses, f"history/{name}", None)
