@@ -240,13 +240,12 @@ def test_a_sample_has_the_mass_of_every_cluster(rng):
 
 @pytest.mark.parametrize("far", [1e4, 1e8, 1e12])
 def test_an_outlier_beyond_the_digits_of_a_float_is_no_proof(rng, far):
-    """Distances to it round those of all others away: the plan may be far from optimal, but must not claim otherwise."""
+    """Distances to it round all others away: the plan may be far from optimal, but must not claim otherwise."""
     x, y = rng.normal(size=(700, 2)), rng.normal(size=(700, 2)) + 1
     x[0] = y[0] = far
     optimum = exact(x[1:], y[1:]).cost * 699 / 700  # the two outliers are partners
     for coupling in (multiscale(x, y), exact(x, y)):
         assert_marginals(coupling, np.ones(700), np.ones(700))
-        # Of a mean cost of one, what is lost in the distances of a coupling that sends the outlier elsewhere is far².
         assert coupling.bound is None or coupling.cost <= (1 + coupling.bound) * optimum * (1 + 1e-9)
 
 
