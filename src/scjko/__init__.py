@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from . import benchmarks, datasets, external, get, pl, tl
 from .core.energy.specification import Interaction, Internal, Potential
-from .core.fitting.parametrizations import Linear, Neural
+from .core.fitting.parametrizations import Kantorovich, Linear, Neural, Stacked
 from .core.transport import Auto, Batched, Exact, Multiscale, Sinkhorn
 
 __all__ = [
@@ -13,11 +13,13 @@ __all__ = [
     "Exact",
     "Interaction",
     "Internal",
+    "Kantorovich",
     "Linear",
     "Multiscale",
     "Neural",
     "Potential",
     "Sinkhorn",
+    "Stacked",
     "benchmarks",
     "datasets",
     "external",

@@ -90,6 +90,17 @@ class Smooth(Variation):
         return _by_end(label[:, None] ** np.arange(3), anchor, two_ends)
 
 
+@dataclass(frozen=True)
+class Joined(Variation):
+    """What several potentials are told, side by side; intervals of each have their own units."""
+
+    parts: tuple[Variation, ...]
+    shared = False
+
+    def _columns(self, timeline: Timeline, interval: Index, anchor: Array, two_ends: bool) -> Array:
+        return np.concatenate([part._columns(timeline, interval, anchor, two_ends) for part in self.parts], axis=1)
+
+
 def _by_end(time: Array, anchor: Array, two_ends: bool) -> Array:
     """Columns for the start and the end of an interval, or those of the time alone."""
     ends = np.stack([1 - anchor, anchor], axis=1) if two_ends else np.ones((len(anchor), 1))

@@ -99,6 +99,7 @@ def fit_snapshots(
             scheme=options.scheme,
             time_varying=options.varies(len(snapshots.times)),
             point_weights=snapshots.weights,
+            solver=options.solver if options.couplings is None else None,
             random_state=options.random_state,
             on_progress=lambda fraction: bar.update(100 * fraction),
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.energy.specification import Interaction, Internal, Term, Terms
 from ..core.fitting.descent import device_mesh
-from ..core.fitting.parametrizations import PARAMETRIZATIONS, Linear, Neural, as_parametrization
+from ..core.fitting.parametrizations import PARAMETRIZATIONS, Neural, Parametrization, Stacked, as_parametrization
 from ..core.schemes import SCHEMES
 from ..core.transport import REPLACED, SOLVERS, Auto, Solver, as_solver
 from .checks import check_bool, check_integer, check_option
@@ -62,7 +62,7 @@ class FitOptions:
     time_values: Mapping[Any, float] | None = None
     weight_key: str | None = None
     terms: Terms = Terms()
-    parametrization: Neural | Linear = Neural()
+    parametrization: Parametrization = Stacked()
     time_varying: bool | str | None = None
     scheme: str = "both"
     solver: Solver = Auto()
@@ -76,7 +76,7 @@ class FitOptions:
         cls,
         *,
         terms: Iterable[str | Term],
-        parametrization: str | Neural | Linear,
+        parametrization: str | Parametrization,
         coupling: str | Solver | Mapping[tuple[Any, Any], Any],
         **others: Any,
     ) -> FitOptions:
@@ -101,12 +101,13 @@ class FitOptions:
         check_option("time_varying", self.time_varying, (None, *self.parametrization.variations))
         check_bool("whiten", self.whiten)
         check_integer("random_state", self.random_state, minimum=0)
-        if isinstance(self.parametrization, Neural):
-            device_mesh(self.parametrization.n_devices)  # raises if there are not as many
-            if self.time_varying is False and self.parametrization.time_label != Neural.time_label:
+        kind = self.parametrization
+        network = kind.network if isinstance(kind, Stacked) else kind
+        if isinstance(network, Neural):
+            device_mesh(network.n_devices)  # raises if there are not as many
+            if self.time_varying is False and network.time_label != Neural.time_label:
                 raise ValueError(
-                    f"time_label={self.parametrization.time_label!r} has no effect with time_varying=False; leave out "
-                    "one of them."
+                    f"time_label={network.time_label!r} has no effect with time_varying=False; leave out one of them."
                 )
 
     def check_client(self, client: Any) -> None:
@@ -138,9 +139,7 @@ class FitOptions:
         parts = [self.parametrization.options(), self.solver.options() if self.couplings is None else {}]
         for name, part in zip((self.parametrization.name, self.solver.name), parts, strict=True):
             if part:
-                params[name] = {
-                    key: np.array(value) if isinstance(value, tuple) else value for key, value in part.items()
-                }
+                params[name] = _storable(part)
         for term in (self.terms.interaction, self.terms.internal):
             if term is not None:
                 params[term.name] = asdict(term)
@@ -178,7 +177,7 @@ class FitOptions:
             whiten=values.get("whiten", False),
             time_values=None if told is None else dict(zip(told["labels"], told["times"], strict=True)),
             terms=Terms(**terms),
-            parametrization=kind(**{name: own[name] for name in kind.__dataclass_fields__ if name in own}),
+            parametrization=kind(**{name: own[name] for name in kind.names() if name in own}),
             solver=Auto() if solver == READY_MADE else SOLVERS[solver](**values.get(solver, {})),
         )
 
@@ -207,6 +206,13 @@ class FitOptions:
     def seeded(self, random_state: int) -> FitOptions:
         """The same options with another seed."""
         return replace(self, random_state=random_state)
+
+
+def _storable(value: Any) -> Any:
+    """Tuples as arrays, also in groups."""
+    if isinstance(value, Mapping):
+        return {name: _storable(part) for name, part in value.items()}
+    return np.array(value) if isinstance(value, tuple) else value
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..core.compute.parallel import check_client
 from ..core.energy.energy import Energy
 from ..core.energy.specification import Term
-from ..core.fitting.parametrizations import Linear, Neural
+from ..core.fitting.parametrizations import Parametrization
 from ..core.transport import Coupling, OperatorCoupling, Solver
 from ..edge.checks import check_writable
 from ..edge.diagnosis import diagnose, warn_of_untrusted
@@ -45,7 +45,7 @@ def fit_energy(
     time_values: Mapping[Any, float] | None = None,
     weight_key: str | None = None,
     terms: Sequence[Literal["potential", "interaction", "internal"] | Term] = ("potential",),
-    parametrization: Literal["neural", "linear"] | Neural | Linear = "neural",
+    parametrization: Literal["auto", "neural", "linear", "kantorovich"] | Parametrization = "auto",
     time_varying: bool | Literal["smooth"] | None = None,
     scheme: Literal["both", "explicit", "implicit"] = "both",
     coupling: Literal["auto", "exact", "multiscale", "batched", "sinkhorn"]
@@ -87,6 +87,11 @@ def fit_energy(
     parametrization
         How the energy is written:
 
+        - ``"auto"`` or :class:`scjko.Stacked`: V is a Kantorovich potential, a network, or the mean of both, as
+          predicts held-out cells best; ``uns["jko"]["choice"]`` has their errors. Terms other than a potential, and
+          whatever a Kantorovich potential cannot be, are networks.
+        - ``"kantorovich"`` or :class:`scjko.Kantorovich`: V is the dual potential of couplings of resampled cells,
+          without training.
         - ``"neural"`` or :class:`scjko.Neural`: V and U are multi-layer perceptrons, trained by gradient descent.
         - ``"linear"`` or :class:`scjko.Linear`: V and U are sums of monomials and radial basis functions, solved in
           closed form.
@@ -219,6 +224,8 @@ def fit_energy(
         "version": version("scjko"),
         "versions": versions(),
     }
+    if fitted.choice is not None:
+        uns["choice"] = fitted.choice.table
     if whitening is not None:
         uns["whitening"] = {"mean": whitening.mean, "std": whitening.std}
     if copy:

@@ -13,6 +13,15 @@ from numpy.typing import NDArray
 BLOCKS = (64, 512, 4096)
 
 
+#: Numbers that a block may take, at most: a quarter of a gigabyte in single precision.
+MOST = 1 << 26
+
+
+def at_once(size: int) -> int:
+    """How many rows, each of ``size`` numbers, are evaluated at a time at most."""
+    return max(MOST // max(size, 1), BLOCKS[0])
+
+
 def room(n_rows: int, sizes: Sequence[int]) -> int:
     """The first of ``sizes`` that has room for as many rows, or just as many if none has."""
     return next((size for size in sizes if size >= n_rows), n_rows)

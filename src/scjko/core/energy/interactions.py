@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,6 +58,19 @@ class Among:
 
     potential: Model
     interaction: Model | None
+
+    @property
+    def by_place(self) -> bool:
+        """Its weights are those at one place."""
+        return self.potential.by_place
+
+    def at(self, weights: Weights, c: Any) -> Weights:
+        """The weights as they are, which are those at one place."""
+        return weights
+
+    def size(self, weights: Weights) -> int:
+        """That of the potential."""
+        return self.potential.size(weights["potential"])
 
     def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
         """The sum with these weights."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import flax.linen as nn
 import jax
@@ -23,14 +23,41 @@ Weights = Any
 class Model(Protocol):
     """A parametrised function of a point."""
 
+    @property
+    def by_place(self) -> bool:
+        """Whether it is evaluated at the points of one place at a time, with the weights that :meth:`at` gives."""
+        ...
+
     def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
         """Its value at one point."""
+        ...
+
+    def at(self, weights: Weights, c: NDArray[Any]) -> Weights:
+        """The weights that its values at the place of ``c`` depend on."""
+        ...
+
+    def size(self, weights: Weights) -> int:
+        """How many numbers its value at one point takes, about."""
         ...
 
     def __hash__(self) -> int: ...
 
 
-class NeuralPotential(nn.Module):
+class _Everywhere:
+    """A model that has the same weights at every place."""
+
+    by_place: ClassVar[bool] = False
+
+    def at(self, weights: Weights, c: NDArray[Any]) -> Weights:
+        """All weights."""
+        return weights
+
+    def size(self, weights: Weights) -> int:
+        """Few enough not to count."""
+        return 1
+
+
+class NeuralPotential(_Everywhere, nn.Module):
     """A multi-layer perceptron with softplus activations, as in the paper's appendix on network architecture."""
 
     layers: tuple[int, ...]
@@ -56,7 +83,7 @@ class NeuralPotential(nn.Module):
 
 
 @dataclass(frozen=True)
-class LinearPotential:
+class LinearPotential(_Everywhere):
     """V(z, c) = Σ c_m θ_mi φ_i(z): monomials and radial basis functions, with coefficients that c mixes.
 
     ``c`` has one entry for each row of coefficients: a single one if the potential does not vary in time, an indicator

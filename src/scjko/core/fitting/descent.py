@@ -42,14 +42,22 @@ _optimizer = optax.chain(optax.clip_by_global_norm(10.0), optax.scale_by_adam())
 
 def resolved(neural: Neural, n_rows: int, scheme: Scheme, variation: Variation) -> Neural:
     """The same network with the batch size and number of epochs for ``n_rows`` conditions."""
-    batch_size = min(neural.batch_size, 1 << (n_rows - 1).bit_length())
-    epochs = neural.epochs
-    if epochs is None:
+    if neural.epochs is None:
         inverts = scheme.forward == 1 and not variation.static
-        epochs = -(-(UPDATES_INVERTED if inverts else UPDATES) // n_batches(n_rows, batch_size))
-        # A multiple of ten from ten on, so that progress can be reported in ten equal parts.
-        epochs = epochs if epochs < 10 else -(-epochs // 10) * 10
-    return replace(neural, batch_size=batch_size, epochs=epochs)
+        return updates_of(neural, n_rows, UPDATES_INVERTED if inverts else UPDATES)
+    return replace(neural, batch_size=_batch_size(neural, n_rows))
+
+
+def updates_of(neural: Neural, n_rows: int, updates: int) -> Neural:
+    """The same network with as many epochs as make these updates on ``n_rows`` conditions."""
+    batch_size = _batch_size(neural, n_rows)
+    epochs = -(-updates // n_batches(n_rows, batch_size))
+    # A multiple of ten from ten on, so that progress can be reported in ten equal parts.
+    return replace(neural, batch_size=batch_size, epochs=epochs if epochs < 10 else -(-epochs // 10) * 10)
+
+
+def _batch_size(neural: Neural, n_rows: int) -> int:
+    return min(neural.batch_size, 1 << (n_rows - 1).bit_length())
 
 
 class _Rows(NamedTuple):

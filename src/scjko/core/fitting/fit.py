@@ -17,14 +17,17 @@ from ..energy.terms import InteractionTerm, InternalTerm, PotentialTerm, Units
 from ..motion.forecast import judged
 from ..schemes import scheme_of
 from ..timeline import Timeline
-from ..transport import Coupling, OperatorCoupling
+from ..transport import Coupling, OperatorCoupling, Solver
+from .choice import Choice
 from .closed_form import Solution
 from .descent import descend, resolved
+from .envelopes import solve_kantorovich
 from .heights import offsets
 from .linear import solve_linear
 from .noise import Noise, estimate_noise
-from .parametrizations import Linear, Neural
+from .parametrizations import Kantorovich, Linear, Neural, Parametrization, Stacked
 from .problem import STILL, Course, Formulation, Problem, Solved, common_speed
+from .stacking import settled, stack
 
 Array = NDArray[np.float64]
 
@@ -40,12 +43,14 @@ class Fit:
     """For each interval the fraction of the squared velocity that the energy accounts for."""
     problem: Problem
     course: Course
-    parametrization: Neural | Linear
+    parametrization: Parametrization
     """With what was left to the fit as it was chosen."""
     solution: Solution | None = None
     """Of a linear fit: its ridge, condition number and degrees of freedom."""
     noise: Noise | None = None
     """Of an internal energy: β, its error, and how far the data determine it."""
+    choice: Choice | None = None
+    """Errors on held-out cells by which settings were chosen, where any was left open."""
 
     @property
     def still(self) -> bool:
@@ -60,21 +65,26 @@ def fit(
     couplings: Sequence[Coupling | OperatorCoupling],
     timeline: Timeline,
     *,
-    parametrization: Neural | Linear | None = None,
+    parametrization: Parametrization | None = None,
     terms: Terms | None = None,
     scheme: str = "both",
     time_varying: bool | str = True,
     point_weights: Sequence[Array] | None = None,
+    solver: Solver | None = None,
     random_state: int = 0,
     on_progress: Callable[[float], object] = lambda fraction: None,
 ) -> Fit:
     """The energy whose first-order residual is smallest on these coupled snapshots.
 
-    ``on_progress`` is told the fraction of the training done since it was last called.
+    ``solver`` couples resampled cells as the others were; ``None`` if couplings came ready-made. ``on_progress`` is
+    told the fraction of the training done since it was last called.
     """
     parametrization, terms = parametrization or Neural(), terms or Terms()
     weights = [np.full(len(x), 1 / len(x)) for x in points] if point_weights is None else point_weights
-    course = Course(points, weights, couplings, timeline)
+    course, choice = Course(points, weights, couplings, timeline), None
+    if isinstance(parametrization, Kantorovich | Stacked):
+        posed = scheme_of(scheme, static=not time_varying), time_varying, terms
+        parametrization, choice = settled(course, parametrization, *posed, solver, random_state)
     variation = parametrization.variation(time_varying)
     formulation = Formulation.of(course, scheme_of(scheme, static=variation.static), variation)
     rows, units = formulation.conditions(course), formulation.units
@@ -88,12 +98,19 @@ def fit(
         noise = estimate_noise(course, units, bool(populations), n_components, random_state)
     beta = 0.0 if noise is None else noise.inner
     problem = formulation.problem(rows, populations, mixtures, even, beta)
-    if isinstance(parametrization, Neural):
+    if isinstance(parametrization, Linear):
+        solved = solve_linear(course, problem, formulation, parametrization, random_state)
+    elif isinstance(parametrization, Kantorovich):
+        assert solver is not None
+        solved = solve_kantorovich(course, formulation, parametrization, solver, random_state)
+    elif isinstance(parametrization, Stacked):
+        parametrization, solved = stack(
+            course, rows, problem, formulation, parametrization, solver, random_state, on_progress
+        )
+    else:
+        assert isinstance(parametrization, Neural)
         parametrization = resolved(parametrization, len(rows.points), formulation.scheme, variation)
         solved = descend(problem, parametrization, random_state, on_progress)
-    else:
-        solved = solve_linear(course, problem, formulation, parametrization, random_state)
-        on_progress(1.0)
     energy = _assembled(solved, formulation, problem, noise)
     energy = replace(energy, reach=_reach(course, units))
     shifted = replace(energy.potential_term, offsets=offsets(energy, points, weights))
@@ -106,7 +123,7 @@ def fit(
             "linear energy, raise ridge; and check the representation for extreme values."
         )
     losses = np.array([left]) if solved.losses is None else solved.losses
-    return Fit(energy, losses, explained, problem, course, parametrization, solved.solution, noise)
+    return Fit(energy, losses, explained, problem, course, parametrization, solved.solution, noise, choice)
 
 
 def _assembled(solved: Solved, formulation: Formulation, problem: Problem, noise: Noise | None) -> Energy:

@@ -6,14 +6,14 @@ for independent chooses no regularisation at all. Two couplings of different cel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.parallel import side_by_side
-from ..transport import exact
+from ..transport import Coupling, exact
 from .problem import Course, Formulation, Problem
 
 Array = NDArray[np.float64]
@@ -55,7 +55,13 @@ def excess(share: float, n_dims: int) -> float:
     return float(share ** (2 / max(n_dims, 2)))
 
 
-def halves(course: Course, random_state: int, n_parts: int = 2, most: int = MAX_CELLS) -> list[Course]:
+def halves(
+    course: Course,
+    random_state: int,
+    n_parts: int = 2,
+    most: int = MAX_CELLS,
+    solve: Callable[..., Coupling] = exact,
+) -> list[Course]:
     """The cells of every snapshot dealt out at random, each part coupled by itself.
 
     A snapshot of few cells is in every part as a whole.
@@ -68,7 +74,7 @@ def halves(course: Course, random_state: int, n_parts: int = 2, most: int = MAX_
         weights = [w[rows[part]] / w[rows[part]].sum() for w, rows in zip(course.weights, chosen, strict=True)]
         problems.append((points, weights))
     pairs = [(*points[k : k + 2], *weights[k : k + 2]) for points, weights in problems for k in range(len(points) - 1)]
-    solved = side_by_side(lambda pair: exact(*pair), pairs)
+    solved = side_by_side(lambda pair: solve(*pair), pairs)
     n = course.timeline.n_intervals
     return [
         Course(points, weights, solved[part * n : (part + 1) * n], course.timeline)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from ..checks import check_integer, check_list, check_option, check_positive
-from ..variation import Labelled, Separate, Smooth, Static, Variation
+from ..variation import Joined, Labelled, Separate, Smooth, Static, Variation
 
 #: What a network is told of an interval, and the labels of the timeline that this is.
 TIME_LABELS = {"interval": "ranks", "target": "targets"}
@@ -24,9 +24,14 @@ class Parametrization:
         """How the potential varies in time."""
         raise NotImplementedError
 
+    @classmethod
+    def names(cls) -> list[str]:
+        """The names of its options."""
+        return [field.name for field in fields(cls)]  # type: ignore[arg-type]
+
     def options(self) -> dict[str, Any]:
         """Its options by name, without those that are None."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        values = {name: getattr(self, name) for name in self.names()}
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -110,12 +115,98 @@ class Linear(Parametrization):
         return Smooth() if time_varying == "smooth" else Separate() if time_varying else Static()
 
 
-PARAMETRIZATIONS: dict[str, type[Neural] | type[Linear]] = {"neural": Neural, "linear": Linear}
+@dataclass(frozen=True, kw_only=True)
+class Kantorovich(Parametrization):
+    """The dual potentials of couplings of resampled cells, without training.
+
+    A cell goes where the coupled cells go that it would share a partner with; see
+    :mod:`scjko.core.energy.envelopes`.
+
+    Parameters
+    ----------
+    n_members
+        Couplings of half of the cells whose potentials are averaged; of large snapshots there are fewer. With 1 it is
+        that of all cells. Chosen by the error on held-out cells unless given, as 1 or 8.
+    softness
+        Over how much of the mean squared distance travelled the potential is smoothed. Chosen by the error on held-out
+        cells unless given.
+    """
+
+    name: ClassVar[str] = "kantorovich"
+    variations: ClassVar[tuple[bool | str, ...]] = (True,)
+    n_members: int | None = None
+    softness: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_members is not None:
+            check_integer("n_members", self.n_members)
+        if self.softness is not None:
+            check_positive("softness", self.softness)
+
+    def variation(self, time_varying: bool | str) -> Variation:
+        """A potential of its own for each interval."""
+        return Separate()
 
 
-def as_parametrization(value: Any) -> Neural | Linear:
-    """A parametrisation from its name, or itself."""
-    if isinstance(value, Neural | Linear):
+@dataclass(frozen=True, kw_only=True)
+class Stacked(Parametrization):
+    """The mean of a Kantorovich potential and a network, each with the share that predicts held-out cells best.
+
+    Parameters
+    ----------
+    share
+        The share of the Kantorovich potential: with 0 there is only a network, with 1 none. Chosen by the error on
+        held-out cells unless given. A potential that does not vary in time, an implicit scheme, other terms than a
+        potential, and couplings without dual potentials have a network only.
+    kantorovich
+        Options of the one.
+    network
+        Options of the other.
+    """
+
+    name: ClassVar[str] = "stacked"
+    share: float | None = None
+    kantorovich: Kantorovich = Kantorovich()
+    network: Neural = Neural()
+
+    def __post_init__(self) -> None:
+        if self.share is not None and not 0 <= self.share <= 1:
+            raise ValueError(f"share={self.share!r} must be between zero and one.")
+        for name, kind in (("kantorovich", Kantorovich), ("network", Neural)):
+            given = getattr(self, name)
+            if isinstance(given, Mapping):  # as files and the command line have it
+                object.__setattr__(self, name, kind(**given))
+            elif not isinstance(given, kind):
+                raise TypeError(f"{name} must be sj.{kind.__name__}(...), not {given!r}.")
+
+    @property
+    def open(self) -> bool:
+        """Whether something is left to be chosen."""
+        own = self.kantorovich
+        return self.share is None or (self.share > 0 and (own.softness is None or own.n_members is None))
+
+    def variation(self, time_varying: bool | str) -> Variation:
+        """What the parts that have a share are told."""
+        if self.share == 0 or not time_varying:
+            return self.network.variation(time_varying)
+        if self.share == 1:
+            return self.kantorovich.variation(time_varying)
+        return Joined((self.network.variation(time_varying), self.kantorovich.variation(time_varying)))
+
+    def options(self) -> dict[str, Any]:
+        """Its options by name, those of its parts in groups."""
+        parts = {"kantorovich": self.kantorovich.options(), "network": self.network.options()}
+        return parts if self.share is None else {"share": self.share, **parts}
+
+
+PARAMETRIZATIONS: dict[str, type[Parametrization]] = {
+    kind.name: kind for kind in (Stacked, Neural, Linear, Kantorovich)
+}
+
+
+def as_parametrization(value: Any) -> Parametrization:
+    """A parametrisation from its name, or itself; ``"auto"`` leaves the choice to the fit."""
+    if isinstance(value, Parametrization):
         return value
-    check_option("parametrization", value, PARAMETRIZATIONS)
-    return PARAMETRIZATIONS[value]()
+    check_option("parametrization", value, ("auto", *PARAMETRIZATIONS))
+    return Stacked() if value == "auto" else PARAMETRIZATIONS[value]()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.blocks import in_blocks
+from ..compute.blocks import at_once, in_blocks
 from ..compute.neighbours import nearest
 from ..energy.interactions import Among
 from ..energy.models import Model, Weights
@@ -69,9 +69,11 @@ def _anchors(
     model, weights = _felt(energy, interval, anchor, backward)
     inputs, z = energy.potential_term.inputs(*places), units.inner(x)
 
+    largest = at_once(model.size(weights) * x.shape[1]) if model.by_place else None
+
     def solve(start: NDArray[np.float32], rows: NDArray[Any]) -> tuple[Array, Array, Array]:
         found, value, converged = in_blocks(
-            lambda *block: proximal(model, weights, *block, rate), z[rows], start, inputs[rows]
+            lambda *block: proximal(model, weights, *block, rate), z[rows], start, inputs[rows], largest=largest
         )
         return found, value, converged
 
@@ -99,8 +101,8 @@ def _felt(energy: Energy, interval: int, anchor: float, backward: bool) -> tuple
     """The potential that a cell feels at a place as one model: V, ∫U dμ, and β log ρ for a step back."""
     potential, interaction, internal = energy.potential_term, energy.interaction_term, energy.internal_term
     if interaction is None and (internal is None or not backward):
-        return potential.model, potential.weights
-    weights: Weights = {"potential": potential.weights}
+        return potential.model, potential.placed(interval, anchor)
+    weights: Weights = {"potential": potential.placed(interval, anchor)}
     speed = potential.units.speed[interval]
     kernel = None
     if interaction is not None:
@@ -126,6 +128,7 @@ def _rivals(
         np.repeat(z, k, axis=0),
         candidates.reshape(n * k, d),
         np.repeat(inputs, k, axis=0),
+        largest=at_once(model.size(weights)) if model.by_place else None,
     )
     values = values.reshape(n, k)
     best = np.argmin(values, axis=1)

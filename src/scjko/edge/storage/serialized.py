@@ -10,15 +10,16 @@ import numpy as np
 
 from ...core.energy.density import Mixture
 from ...core.energy.energy import Energy
+from ...core.energy.envelopes import KantorovichPotential, MeanPotential
 from ...core.energy.interactions import Population
-from ...core.energy.models import LinearPotential, NeuralPotential
+from ...core.energy.models import LinearPotential, Model, NeuralPotential
 from ...core.energy.terms import InteractionTerm, InternalTerm, PotentialTerm, Units
-from ...core.fitting.parametrizations import Neural
+from ...core.fitting.parametrizations import Kantorovich, Neural, Stacked
 from ...core.fitting.problem import common_speed
 from ...core.motion.forecast import Forecast
 from ...core.schemes import Scheme, scheme_of, secant_of
 from ...core.timeline import Timeline
-from ...core.variation import Labelled, Separate, Smooth, Variation
+from ...core.variation import Joined, Labelled, Separate, Smooth, Variation
 from ..options import FitOptions
 
 #: The format of a stored fit; those of version 0.1 have no number.
@@ -60,7 +61,8 @@ def energy_from_uns(stored: Mapping[str, Any]) -> Energy:
     form, timeline = layout(stored), Timeline(np.asarray(stored["times"], np.float64))
     speed = np.broadcast_to(np.asarray(scaling["speed"], np.float64), timeline.n_intervals)
     units = Units(np.asarray(scaling["center"], np.float64), float(scaling["length"]), speed)
-    model, offsets = _model(options, weights["potential"]), np.asarray(scaling["offsets"], np.float64)
+    model = _potential(options, weights["potential"], form, timeline)
+    offsets = np.asarray(scaling["offsets"], np.float64)
     potential = PotentialTerm(model, weights["potential"], units, timeline, form.scheme, form.variation, offsets)
     interaction, internal = None, None
     if options.terms.interaction is not None:
@@ -108,9 +110,24 @@ def _with_exponents(model: Any, weights: Any, n_dims: int) -> dict[str, Any]:
     return kept
 
 
+def _potential(options: FitOptions, weights: dict[str, Any], form: Layout, timeline: Timeline) -> Model:
+    """The model of a potential with these weights."""
+    kind = options.parametrization
+    share = kind.share if isinstance(kind, Stacked) else 1.0 if isinstance(kind, Kantorovich) else 0.0
+    if share == 0:
+        return _model(options, weights)
+    if share == 1 or share is None:
+        return KantorovichPotential()
+    assert isinstance(form.variation, Joined)
+    widths = tuple(part.n_inputs(timeline, form.scheme.anchors) for part in form.variation.parts)
+    return MeanPotential((_model(options, weights), KantorovichPotential()), (1 - share, share), widths)
+
+
 def _model(options: FitOptions, weights: dict[str, Any], even: bool = False) -> NeuralPotential | LinearPotential:
-    if isinstance(options.parametrization, Neural):
-        return NeuralPotential(tuple(options.parametrization.layers), even)
+    kind = options.parametrization
+    network = kind.network if isinstance(kind, Stacked) else kind
+    if isinstance(network, Neural):
+        return NeuralPotential(tuple(network.layers), even)
     return LinearPotential(tuple(tuple(int(power) for power in powers) for powers in weights.pop("exponents")))
 
 

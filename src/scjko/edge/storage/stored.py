@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.energy.specification import TERMS
-from ...core.fitting.parametrizations import PARAMETRIZATIONS, TIME_LABELS, Neural
+from ...core.fitting.parametrizations import PARAMETRIZATIONS, TIME_LABELS, Kantorovich, Neural, Stacked
 from ...core.schemes import SCHEMES
 from ...core.timeline import Timeline
 from ...core.transport import REPLACED, SOLVERS
+from ...core.variation import Joined, Variation
 from ..options import READY_MADE, FitOptions
-from .serialized import FORMAT, layout
+from .serialized import FORMAT, Layout, layout
 
 #: What ``uns[key]`` of a fit always has.
 FIELDS = ("params", "times", "weights", "scaling", "version")
@@ -151,10 +152,22 @@ def _check_choice(value: Any, where: str, options: Iterable[Any]) -> None:
 
 
 def _layers(params: Mapping[str, Any]) -> Any:
-    """The widths of the layers of a network; of a linear energy there are none."""
-    if params["parametrization"] != Neural.name:
+    """The widths of the layers of a network; of other energies there are none."""
+    kind = params["parametrization"]
+    if kind == Stacked.name:
+        own = _mapping(params.get(kind), f"params/{kind}", ("share", "network"))
+        return _mapping(own["network"], f"params/{kind}/network").get("layers")
+    if kind != Neural.name:
         return np.zeros(0, np.int64) + 1
     return _mapping(params.get(Neural.name, params), "params/neural").get("layers")
+
+
+def _share(params: Mapping[str, Any]) -> float | None:
+    """The share of a Kantorovich potential; None of a linear energy, which has neither that nor a network."""
+    kind = params["parametrization"]
+    if kind == Stacked.name:
+        return float(_numbers(params[kind]["share"], f"params/{kind}/share", ()))
+    return {Neural.name: 0.0, Kantorovich.name: 1.0}.get(kind)
 
 
 def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: NDArray[Any], n_dims: int) -> None:
@@ -166,11 +179,18 @@ def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: 
     n_inputs = form.variation.n_inputs(Timeline(times), form.scheme.anchors)
     for term, told in (("potential", n_inputs), ("interaction", 1)):
         if term in weights:
-            model = _mapping(weights[term], f"weights/{term}")
-            if params["parametrization"] == "neural":
-                _check_network(model, f"weights/{term}", n_dims + told, params)
+            model, where, share = _mapping(weights[term], f"weights/{term}"), f"weights/{term}", _share(params)
+            if share is None:
+                _check_features(model, where, n_dims, told)
+            elif share == 0:
+                _check_network(model, where, n_dims + told, params)
+            elif share == 1:
+                _check_envelopes(model, where, n_dims, told)
             else:
-                _check_features(model, f"weights/{term}", n_dims, told)
+                network, envelopes = (part.n_inputs(Timeline(times), form.scheme.anchors) for part in _parts(form))
+                _mapping(model, where, ("part0", "part1"), only=True)
+                _check_network(_mapping(model["part0"], f"{where}/part0"), f"{where}/part0", n_dims + network, params)
+                _check_envelopes(_mapping(model["part1"], f"{where}/part1"), f"{where}/part1", n_dims, envelopes)
     if "internal" in weights:
         beta = _mapping(weights["internal"], "weights/internal", ("beta",))["beta"]
         if _float32(beta, "weights/internal/beta", ()) < 0:
@@ -208,6 +228,23 @@ def _check_network(model: Mapping[str, Any], where: str, n_inputs: int, params: 
         dense = _mapping(model[name], f"{where}/{name}", ("kernel", "bias"), only=True)
         _float32(dense["kernel"], f"{where}/{name}/kernel", (n, m))
         _float32(dense["bias"], f"{where}/{name}/bias", (m,))
+
+
+def _parts(form: Layout) -> tuple[Variation, ...]:
+    return form.variation.parts if isinstance(form.variation, Joined) else ()
+
+
+def _check_envelopes(model: Mapping[str, Any], where: str, n_dims: int, n_places: int) -> None:
+    _mapping(model, where, names := [str(place) for place in range(n_places)], only=True)
+    for name in names:
+        own = _mapping(model[name], f"{where}/{name}", ("points", "heights", "softness", "scale"), only=True)
+        shape = _float32(own["heights"], f"{where}/{name}/heights", (None, None)).shape
+        _float32(own["points"], f"{where}/{name}/points", (*shape, n_dims))
+        _float32(own["scale"], f"{where}/{name}/scale", ())
+        if not shape[0] or not shape[1]:
+            raise _Unreadable(f"{where}/{name}/heights is empty")
+        if not _float32(own["softness"], f"{where}/{name}/softness", ()) > 0:
+            raise _Unreadable(f"{where}/{name}/softness is not above zero")
 
 
 def _check_features(model: Mapping[str, Any], where: str, n_dims: int, n_mixed: int) -> None:

@@ -1,0 +1,129 @@
+"""Stacked energies: the mean of a network and a Kantorovich potential, each with its share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ..condition import Conditions
+from ..energy.envelopes import KantorovichPotential, MeanPotential
+from ..energy.specification import Terms
+from ..schemes import Scheme
+from ..transport import Coupling, Solver
+from .choice import Choice, beside_others, choose
+from .descent import UPDATES, descend, resolved
+from .envelopes import kantorovich_weights, members
+from .parametrizations import Kantorovich, Stacked
+from .problem import Course, Formulation, Problem, Solved
+
+logger = logging.getLogger("scjko")
+
+#: Cells of the smallest snapshot from which on some are held out to choose by, and what is taken below that.
+FEWEST, UNJUDGED = 8, 0.1
+
+
+def settled(
+    course: Course,
+    asked: Kantorovich | Stacked,
+    scheme: Scheme,
+    time_varying: bool | str,
+    terms: Terms,
+    solver: Solver | None,
+    random_state: int,
+) -> tuple[Kantorovich | Stacked, Choice | None]:
+    """The parametrisation with all that it leaves open chosen, and the errors by which it was."""
+    stacked = asked if isinstance(asked, Stacked) else Stacked(share=1.0, kantorovich=asked)
+    obstacle = _obstacle(course, scheme, time_varying, terms, solver)
+    if obstacle is not None:
+        if stacked.share:
+            raise ValueError(f"A Kantorovich potential {obstacle}; use parametrization='neural' or 'linear'.")
+        return replace(stacked, share=0.0), None
+    choice = None
+    if stacked.open:
+        smallest = min(int(np.count_nonzero(weight)) for weight in course.weights)
+        if smallest < FEWEST:
+            logger.info(
+                "The smallest snapshot has %d cells, too few to hold some out: the energy is a Kantorovich potential "
+                "of softness %g.",
+                smallest,
+                UNJUDGED,
+            )
+            own = stacked.kantorovich
+            kantorovich = replace(own, softness=own.softness or UNJUDGED, n_members=own.n_members or 1)
+            share = 1.0 if stacked.share is None else stacked.share
+            stacked = replace(stacked, share=share, kantorovich=kantorovich)
+        else:
+            formulation = Formulation.of(course, scheme, Kantorovich().variation(True))
+            choice = choose(course, formulation, stacked, random_state)
+            stacked = choice.settled(stacked, course.points[0].shape[1])
+            logger.info("Held-out cells are predicted best by %s.", _words(stacked))
+    return (stacked if isinstance(asked, Stacked) else stacked.kantorovich), choice
+
+
+def _words(stacked: Stacked) -> str:
+    own = stacked.kantorovich
+    plans = "one plan" if own.n_members == 1 else f"{own.n_members} plans"
+    envelope = f"a Kantorovich potential of {plans}, softness {own.softness:.2g}"
+    return {0.0: "a network", 1.0: envelope}.get(stacked.share or 0.0, f"the mean of a network and {envelope}")
+
+
+def _obstacle(
+    course: Course, scheme: Scheme, time_varying: bool | str, terms: Terms, solver: Solver | None
+) -> str | None:
+    """Why there can be no Kantorovich potential, if so."""
+    if not time_varying:
+        return "belongs to one interval, and time_varying=False asks for one potential of all"
+    if scheme.forward != 0:
+        return f"sends cells to their partners, which scheme={scheme.name!r} would have to invert"
+    if terms.names != ("potential",):
+        return f"has no other terms, and terms={terms.names}"
+    if solver is None:
+        return "needs couplings of parts of the cells, and these were given ready-made"
+    if any(not isinstance(coupling, Coupling) or coupling.duals is None for coupling in course.couplings):
+        return f"needs the dual potentials of couplings, which coupling={solver.name!r} does not have"
+    return None
+
+
+def stack(
+    course: Course,
+    rows: Conditions,
+    problem: Problem,
+    formulation: Formulation,
+    stacked: Stacked,
+    solver: Solver | None,
+    random_state: int,
+    on_progress: Callable[[float], object],
+) -> tuple[Stacked, Solved]:
+    """The parts that have a share, and the mean of them."""
+    share = stacked.share
+    assert share is not None
+    parts, widths, potentials, solved = [], [], {}, None
+    if share < 1:
+        variation = stacked.network.variation(not formulation.variation.static)
+        posed = replace(formulation, variation=variation)
+        if share > 0:
+            problem = posed.problem(rows)
+            stacked = replace(stacked, network=beside_others(stacked.network, len(problem.z), UPDATES))
+        network = resolved(stacked.network, len(problem.z), posed.scheme, variation)
+        stacked = replace(stacked, network=network)
+        solved = descend(problem, network, random_state, on_progress)
+        if share == 0:
+            return stacked, solved
+        parts.append(solved.model)
+        widths.append(problem.inputs.shape[1])
+        potentials["part0"] = solved.weights["potential"]
+    own = stacked.kantorovich
+    assert solver is not None and own.softness is not None and own.n_members is not None
+    made = members(course, own.n_members, solver, random_state)
+    weights = kantorovich_weights(made, course, formulation, own.softness)
+    if share == 1:
+        return stacked, Solved({"potential": weights}, KantorovichPotential(), None)
+    potentials["part1"] = weights
+    assert solved is not None
+    parts.append(KantorovichPotential())
+    widths.append(len(weights))
+    model = MeanPotential(tuple(parts), (1 - share, share), tuple(widths))
+    return stacked, solved._replace(weights={"potential": potentials}, model=model)
