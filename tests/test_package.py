@@ -72,6 +72,8 @@ UPWARD = {
     # A prior and a forecast are chosen by the distance that judges them, and beside an interpolation without training.
     "motion/interpolation.py": {"judging.baselines", "judging.metrics"},
     "motion/forecast.py": {"judging.metrics"},
+    # Settings are chosen by the distance of predicted populations, which judges them later.
+    "fitting/choice.py": {"judging.metrics"},
 }
 #: The rest of the package, and what each part imports beside itself. Nothing imports the command line.
 PARTS = {
