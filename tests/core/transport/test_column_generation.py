@@ -7,9 +7,9 @@ import ot
 import pytest
 from scipy.spatial.distance import cdist
 
-from scjko.core.transport import column_generation
-from scjko.core.transport.column_generation import generate_columns
-from scjko.core.transport.plan import Plan, quanta
+from scjko.core.transport.programs import column_generation
+from scjko.core.transport.programs.column_generation import generate_columns
+from scjko.core.transport.programs.plan import Plan, quanta
 
 
 def first_plan(a, b):

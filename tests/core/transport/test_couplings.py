@@ -17,9 +17,9 @@ from scjko.core.transport import (
     batched,
     couple,
     exact,
-    linear_program,
     sinkhorn,
 )
+from scjko.core.transport.programs import linear_program
 
 
 def dense(coupling):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import ot
 import pytest
@@ -11,21 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from scjko.core.transport import Multiscale, exact, linear_program, multiscale
-from scjko.core.transport.multiscale import (
-    Problem,
-    aligned,
-    coarse_start,
-    cut_up,
-    feasible,
-    lower_bound,
-    spread_out,
-    sweep,
-)
-from scjko.core.transport.plan import Plan
-
-#: The function hides the module of its name.
-module = sys.modules[Problem.__module__]
+from scjko.core.transport import Multiscale, exact, multiscale
+from scjko.core.transport.programs import blocks as in_blocks
+from scjko.core.transport.programs import linear_program
+from scjko.core.transport.programs import multiscale as module
+from scjko.core.transport.programs.blocks import aligned, cut_up, spread_out, sweep
+from scjko.core.transport.programs.coarse import coarse_start
+from scjko.core.transport.programs.multiscale import feasible, lower_bound
+from scjko.core.transport.programs.plan import Plan
+from scjko.core.transport.programs.problem import Problem
 
 
 @pytest.fixture(autouse=True)
@@ -233,7 +225,7 @@ def test_a_far_outlier_and_more_dimensions_than_cells(rng):
 def test_a_sample_has_the_mass_of_every_cluster(rng):
     clusters, mass = rng.integers(5, size=300), rng.exponential(size=300)
     chosen, weight = spread_out(mass, clusters)
-    assert len(np.unique(chosen)) == len(chosen) == 5 * module.OF_EACH
+    assert len(np.unique(chosen)) == len(chosen) == 5 * in_blocks.OF_EACH
     expected = np.bincount(clusters, mass) / mass.sum()
     np.testing.assert_allclose(np.bincount(clusters[chosen], weight), expected, rtol=1e-12)
 

@@ -3,8 +3,8 @@
 from .batches import batched
 from .coupling import Coupling, OperatorCoupling, uniform
 from .entropic import sinkhorn
-from .linear_program import MAX_ITERATIONS, exact
-from .multiscale import multiscale
+from .programs.linear_program import MAX_ITERATIONS, exact
+from .programs.multiscale import multiscale
 from .solvers import REPLACED, SOLVERS, Auto, Batched, Exact, Multiscale, Sinkhorn, Solver, as_solver, couple
 
 __all__ = [

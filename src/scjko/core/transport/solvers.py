@@ -18,8 +18,8 @@ from . import budget
 from .batches import batched
 from .coupling import Coupling, uniform
 from .entropic import sinkhorn
-from .linear_program import exact
-from .multiscale import multiscale
+from .programs.linear_program import exact
+from .programs.multiscale import multiscale
 
 Array = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import ot
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .coupling import Coupling, uniform
-from .duals import bound, feasible
+from ..coupling import Coupling, uniform
+from ..duals import bound, feasible
 from .multiscale import optimal
 
 Array = NDArray[np.float64]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.parallel import one_thread, side_by_side
+from ...compute.parallel import one_thread, side_by_side
 from .plan import squared
 
 Array = NDArray[np.float64]
