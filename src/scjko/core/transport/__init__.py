@@ -3,8 +3,9 @@
 from .batches import batched
 from .coupling import Coupling, OperatorCoupling, uniform
 from .entropic import sinkhorn
-from .programs.linear_program import MAX_ITERATIONS, exact
+from .programs.linear_program import exact
 from .programs.multiscale import multiscale
+from .programs.simplex import MAX_ITERATIONS
 from .solvers import REPLACED, SOLVERS, Auto, Batched, Exact, Multiscale, Sinkhorn, Solver, as_solver, couple
 
 __all__ = [

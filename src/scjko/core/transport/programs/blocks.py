@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import ot
 from numpy.typing import NDArray
 
 from ...compute.parallel import one_thread, side_by_side
@@ -13,6 +12,7 @@ from .column_generation import Solved, generate_columns
 from .plan import Plan
 from .pricing import price_side_by_side
 from .problem import Problem
+from .simplex import simplex
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -93,17 +93,9 @@ def aligned(problem: Problem, blocks: list[Block], clusters: Index) -> tuple[Arr
     cuts = np.concatenate([[0], np.cumsum(sizes)])
     some, weight = spread_out(problem.a, clusters)
     h = price_side_by_side(problem.x[some], problem.y[order], g[order], cuts).value
-    scale = float(np.ptp(h)) or 1.0
     mass = np.add.reduceat(problem.b[order], cuts[:-1])
-    log = ot.emd(
-        weight,
-        mass / mass.sum(),
-        (h - h.min()) / scale,
-        numItermax=10**9,
-        log=True,
-        check_marginals=False,
-    )[1]
-    g[order] += np.repeat(scale * log["v"], sizes)
+    _, _, v = simplex(weight, mass / mass.sum(), h - h.min(), of="groups of cells")
+    g[order] += np.repeat(v, sizes)
     return f, g
 
 

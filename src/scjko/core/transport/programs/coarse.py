@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import ot
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from .plan import Plan
 from .pricing import price_side_by_side
+from .simplex import simplex
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -32,14 +32,14 @@ def coarse_start(
     one, other = clusters(x, rng), clusters(y, rng)
     (centers, mass), (other_centers, other_mass) = _means(x, a, one), _means(y, b, other)
     cost = cdist(centers, other_centers, "sqeuclidean")
-    scale, unit = cost.max() or 1.0, np.exp2(np.rint(np.log2(mass.mean())))
-    matrix, log = ot.emd(mass / unit, other_mass / unit, cost / scale, numItermax=10**9, log=True, center_dual=False)
+    unit = np.exp2(np.rint(np.log2(mass.mean())))
+    matrix, u, v = simplex(mass / unit, other_mass / unit, cost, of="clusters")
     matrix = np.rint(matrix * unit)
     source, target = np.nonzero(matrix)
     plan = shared_out(Plan(source, target, matrix[source, target]), one, other, a, b)
     # The potential of a cell is that which its own position has with the clusters of the other side.
-    f = price_side_by_side(x, other_centers, scale * log["v"], [0, len(other_centers)]).least
-    g = price_side_by_side(y, centers, scale * log["u"], [0, len(centers)]).least
+    f = price_side_by_side(x, other_centers, v, [0, len(other_centers)]).least
+    g = price_side_by_side(y, centers, u, [0, len(centers)]).least
     return plan, (f, g), one
 
 

@@ -11,18 +11,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import ot
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix
 
 from .plan import Plan, squared
 from .pricing import even_cuts, price
+from .simplex import simplex
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: POT stops after 10⁵ simplex iterations by default, far from the optimum; 3000 × 3000 cells need more.
-MAX_ITERATIONS = 10**9
 #: Parts of the cells of the other snapshot; in each of them every cell may find a pair to add.
 PARTS = 4
 
@@ -96,23 +93,8 @@ def _sparse_program(
 ) -> tuple[Plan, tuple[Array, Array]]:
     """The optimal plan among these pairs in whole quanta, and the potentials of the program."""
     source, target = np.divmod(pairs, len(y))
-    cost = squared(x, y, source, target)
-    unit = cost.max() or 1.0
-    matrix, log = ot.emd(
-        a,
-        b,
-        coo_matrix((cost / unit, (source, target)), shape=(len(x), len(y))),
-        numItermax=MAX_ITERATIONS,
-        log=True,
-        center_dual=False,
-        check_marginals=False,
-    )
-    if log["warning"] is not None:
-        raise RuntimeError(
-            f"The coupling of {len(x)} and {len(y)} cells was not solved ({log['warning']}); check the representation "
-            "and the weights for extreme values."
-        )
+    matrix, u, v = simplex(a, b, squared(x, y, source, target), (source, target))
     mass = np.rint(matrix.data * quantum)  # POT makes the masses sum to the same by a factor, which is one but for
     used = mass > 0  # rounding: it leaves crumbs
     plan = Plan(matrix.row[used].astype(np.int64), matrix.col[used].astype(np.int64), mass[used])
-    return plan, (unit * log["u"], unit * log["v"])
+    return plan, (u, v)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import ot
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ..coupling import Coupling, uniform
 from ..duals import bound, feasible
 from .multiscale import optimal
+from .simplex import simplex
 
 Array = NDArray[np.float64]
 
-#: POT stops after 10⁵ simplex iterations by default, far from the optimum; 3000 × 3000 cells need more.
-MAX_ITERATIONS = 100_000_000
 #: Pairs of cells up to which they are all variables of one program: from here on column generation is faster.
 FEW_PAIRS = 250_000
 
@@ -31,18 +29,10 @@ def exact(x: Array, y: Array, a: Array | None = None, b: Array | None = None) ->
         return optimal(x, y, a, b)
     # Not through x² − 2xy + y², which loses the distances of cells that are all far from the origin.
     cost = cdist(x, y, "sqeuclidean")
-    # The solver's tolerances are absolute: hand it costs of order one whatever the units of the coordinates.
-    unit = cost.max() or 1.0
-    cost /= unit
     a, b = (uniform(x) if a is None else a / a.sum()), (uniform(y) if b is None else b / b.sum())
-    matrix, log = ot.emd(a, b, cost, numItermax=MAX_ITERATIONS, log=True)
-    if log["warning"] is not None:
-        raise RuntimeError(
-            f"The exact coupling of {len(x)} and {len(y)} cells was not solved ({log['warning']}); "
-            "check the representation for extreme values, or use coupling='batched'."
-        )
+    matrix, _, g = simplex(a, b, cost)
     source, target = np.nonzero(matrix)
     # POT's potentials are coarse at cells without mass, and elsewhere feasible up to rounding.
-    f, g = feasible(cost, log["v"], b > 0)
-    coupling = Coupling.of(source, target, matrix[source, target], x, y, duals=(unit * f, unit * g))
-    return replace(coupling, bound=bound(coupling, (unit * f, unit * g)))
+    duals = feasible(cost, g, b > 0)
+    coupling = Coupling.of(source, target, matrix[source, target], x, y, duals=duals)
+    return replace(coupling, bound=bound(coupling, duals))
