@@ -13,10 +13,9 @@ from scjko.core.transport import Multiscale, exact, multiscale
 from scjko.core.transport.programs import blocks as in_blocks
 from scjko.core.transport.programs import linear_program
 from scjko.core.transport.programs import multiscale as module
-from scjko.core.transport.programs.blocks import aligned, cut_up, spread_out, sweep
+from scjko.core.transport.programs.blocks import aligned, cut_up, refined, spread_out, sweep
 from scjko.core.transport.programs.coarse import coarse_start
 from scjko.core.transport.programs.multiscale import feasible, lower_bound
-from scjko.core.transport.programs.plan import Plan
 from scjko.core.transport.programs.problem import Problem
 
 
@@ -135,11 +134,7 @@ def test_no_sweep_raises_the_cost_or_changes_a_mass(rng):
     plan, guess, clusters = coarse_start(*problem[:4], rng)
     for _ in range(3):
         before = plan.cost(problem.x, problem.y)
-        blocks = sweep(problem, plan, guess, 256, 1e-3, rng)
-        plan, guess = (
-            Plan.union([block.solved.plan for block in blocks], len(problem.y)),
-            aligned(problem, blocks, clusters),
-        )
+        plan, guess, _ = refined(problem, plan, guess, clusters, 256, 1e-3, rng)
         assert plan.cost(problem.x, problem.y) <= before * (1 + 1e-12)
         np.testing.assert_array_equal(np.bincount(plan.source, plan.mass), problem.a)
         np.testing.assert_array_equal(np.bincount(plan.target, plan.mass), problem.b)
@@ -161,6 +156,20 @@ def test_aligned_blocks_prove_more_than_blocks_with_constants_of_their_own(rng):
     assert proven == pytest.approx(
         lower_bound(problem, feasible(problem, aligned(problem, blocks, clusters)[1], cost)), rel=1e-9
     )
+
+
+def test_one_block_needs_no_c_transforms(rng, monkeypatch):
+    """Its own potentials are feasible for all pairs already, and prove as much."""
+    x, y = shape("clusters", rng)
+    problem = Problem.of(x, y, rng.uniform(size=len(x)), rng.uniform(size=len(y)), rng)
+    plan, guess, clusters = coarse_start(*problem[:4], rng)
+    plan, found, whole = refined(problem, plan, guess, clusters, len(plan.mass), 1e-3, rng)
+    again = lower_bound(problem, feasible(problem, found[1], plan.cost(problem.x, problem.y)))
+    assert whole and lower_bound(problem, found) == pytest.approx(again, rel=1e-12)
+    monkeypatch.setattr(module, "feasible", None)
+    monkeypatch.setattr(module, "WHOLE", 4096)
+    coupling = multiscale(x, y, max_sweeps=1)
+    assert_proven(coupling, x, y, exact(x, y).cost)
 
 
 def test_single_precision_proves_nearly_as_much(rng, monkeypatch):

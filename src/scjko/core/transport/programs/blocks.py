@@ -21,6 +21,30 @@ Index = NDArray[np.int64]
 GROUPS, OF_EACH = 100, 4
 
 
+class Refined(NamedTuple):
+    """A plan after a sweep, and what its blocks know of the potentials of all cells."""
+
+    plan: Plan
+    potentials: tuple[Array, Array]
+    whole: bool
+    """Whether there was one block: its potentials are feasible for all pairs."""
+
+
+def refined(
+    problem: Problem,
+    plan: Plan,
+    potentials: tuple[Array, Array],
+    clusters: Index,
+    size: int,
+    tolerance: float,
+    rng: np.random.Generator,
+) -> Refined:
+    """The plan after a sweep in blocks of at most ``size`` pairs, with aligned potentials."""
+    blocks = sweep(problem, plan, potentials, size, tolerance, rng)
+    plan = Plan.union([block.solved.plan for block in blocks], len(problem.y))
+    return Refined(plan, aligned(problem, blocks, clusters), len(blocks) == 1)
+
+
 class Block(NamedTuple):
     """A part of a plan, solved: its cells, their mass in it, and the solution."""
 

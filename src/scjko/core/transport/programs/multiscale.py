@@ -10,9 +10,10 @@ Three steps, from coarse to fine:
    can be gained. The next sweep cuts other blocks, so that mass moves on. Marginals stay as they are, and the cost
    never rises. Benamou (1994, SIAM J. Numer. Anal. 32) and Bonafini and Schmitzer (2021, Numer. Math. 149) cut up the
    space of one snapshot; here the plan itself is cut up, which treats both snapshots, and any dimension, alike.
-3. Each block knows potentials of its cells, but for a constant. The constants that prove most are themselves the
-   potentials of a small transport problem, from cells to blocks (:func:`aligned`). Two c-transforms over all pairs of
-   cells make the result feasible, and by weak duality it bounds the optimum from below.
+3. Each block knows potentials of its cells, but for constants: how high one is above another. A constant is chosen for
+   each group of targets of a block. Those that prove most are themselves the potentials of a small transport problem,
+   from cells to groups (:func:`.blocks.aligned`). Two c-transforms over all pairs of cells make the result feasible,
+   and by weak duality it bounds the optimum from below.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..coupling import Coupling, uniform
-from .blocks import aligned, sweep
+from .blocks import refined
 from .coarse import coarse_start
-from .plan import Plan
 from .pricing import allowance, price_side_by_side
 from .problem import Problem
 
@@ -79,13 +79,11 @@ def multiscale(
     for k in range(sweeps):
         whole = k == sweeps - 1 and len(plan.mass) <= WHOLE
         size = WHOLE if whole else SMALLEST_BLOCK * 2 ** min(k, 3)
-        blocks = sweep(problem, plan, guess, size, tolerance / 4, rng)
-        plan = Plan.union([block.solved.plan for block in blocks], len(problem.y))
-        guess = aligned(problem, blocks, clusters)
-        if len(blocks) > 1 and k == 0 < sweeps - 1:
+        plan, guess, one_block = refined(problem, plan, guess, clusters, size, tolerance / 4, rng)
+        if not one_block and k == 0 < sweeps - 1:
             continue  # the first sweep proves little, and the bound takes as long
         cost = plan.cost(problem.x, problem.y)
-        found = feasible(problem, guess[1], cost)
+        found = guess if one_block else feasible(problem, guess[1], cost)
         if (value := lower_bound(problem, found)) > proven:
             potentials, proven = found, value
         if cost - proven <= tolerance * proven:
@@ -100,11 +98,7 @@ def optimal(x: Array, y: Array, a: Array | None = None, b: Array | None = None) 
     problem = Problem.of(x, y, a, b, rng)
     plan, guess, clusters = coarse_start(*problem[:4], rng)
     for size, tolerance in ((SMALLEST_BLOCK, ROUGH), (None, OPTIMAL)):
-        blocks = sweep(problem, plan, guess, size or len(plan.mass), tolerance, rng)
-        plan, guess = (
-            Plan.union([block.solved.plan for block in blocks], len(problem.y)),
-            aligned(problem, blocks, clusters),
-        )
+        plan, guess, _ = refined(problem, plan, guess, clusters, size or len(plan.mass), tolerance, rng)
     return problem.coupling(x, y, plan, *guess)
 
 
