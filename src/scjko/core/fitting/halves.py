@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.parallel import side_by_side
-from ..transport import exact
+from ..transport import Coupling, NothingLeft, exact, within
 from .problem import Course, Formulation, Problem
 
 Array = NDArray[np.float64]
@@ -68,12 +68,22 @@ def halves(course: Course, random_state: int, n_parts: int = 2, most: int = MAX_
         weights = [w[rows[part]] / w[rows[part]].sum() for w, rows in zip(course.weights, chosen, strict=True)]
         problems.append((points, weights))
     pairs = [(*points[k : k + 2], *weights[k : k + 2]) for points, weights in problems for k in range(len(points) - 1)]
-    solved = side_by_side(lambda pair: exact(*pair), pairs)
     n = course.timeline.n_intervals
+    caps = [coupling.cap for coupling in course.couplings] * n_parts
+    solved = side_by_side(lambda problem: _coupled(*problem), list(zip(pairs, caps, strict=True)))
     return [
         Course(points, weights, solved[part * n : (part + 1) * n], course.timeline)
         for part, (points, weights) in enumerate(problems)
     ]
+
+
+def _coupled(pair: tuple[Array, Array, Array, Array], cap: float) -> Coupling:
+    """The optimal coupling, without pairs that are as far apart as the coupling of all cells leaves over."""
+    x, y, *weights = pair
+    try:
+        return within(exact(x, y, *weights, cap=cap), x, y, cap)
+    except NothingLeft:  # few cells, by chance all far apart
+        return exact(x, y, *weights)
 
 
 def halvings(course: Course, random_state: int) -> list[list[Course]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...compute.parallel import one_thread, side_by_side
 from .column_generation import Solved, generate_columns
-from .plan import Plan
+from .plan import Plan, squared
 from .pricing import price_side_by_side
 from .problem import Problem
 from .simplex import simplex
@@ -65,7 +65,7 @@ def sweep(
     rng: np.random.Generator,
 ) -> list[Block]:
     """The blocks of a plan, of at most ``size`` pairs, each coupled anew, side by side."""
-    midpoints = problem.x[plan.source] + problem.y[plan.target]
+    midpoints = _midpoints(problem, plan, rng)
 
     def work(pairs: Index) -> Block:
         part = plan.part(pairs)
@@ -74,12 +74,25 @@ def sweep(
         a, b = (np.bincount(cell, part.mass).astype(np.float64) for cell in (row, column))
         guess = potentials[0][sources], potentials[1][targets]
         x, y = problem.x[sources], problem.y[targets]
-        solved = generate_columns(x, y, Plan(row, column, part.mass), guess, tolerance=tolerance)
+        solved = generate_columns(x, y, Plan(row, column, part.mass), guess, tolerance=tolerance, cap=problem.cap)
         found = Plan(sources[solved.plan.source], targets[solved.plan.target], solved.plan.mass)
         return Block(sources, targets, a, b, solved._replace(plan=found))
 
     with one_thread():
         return side_by_side(work, cut_up(midpoints, np.arange(len(plan.mass)), size, rng))
+
+
+def _midpoints(problem: Problem, plan: Plan, rng: np.random.Generator) -> Array:
+    """Twice the midpoint of each pair; pairs at the cap stand at either of their ends."""
+    x, y = problem.x[plan.source], problem.y[plan.target]
+    far = np.flatnonzero(squared(problem.x, problem.y, plan.source, plan.target) >= problem.cap)
+    middle = x + y
+    if len(far):
+        # A pair at the cap costs the same with other partners. What can be gained is at its ends: there another cell
+        # may be left over in its place.
+        first = rng.random(len(far)) < 0.5
+        middle[far] = 2 * np.where(first[:, None], x[far], y[far])
+    return middle
 
 
 def cut_up(midpoints: Array, index: Index, size: int, rng: np.random.Generator) -> list[Index]:
@@ -116,7 +129,7 @@ def aligned(problem: Problem, blocks: list[Block], clusters: Index) -> tuple[Arr
     order, sizes = np.concatenate(groups), [len(group) for group in groups]
     cuts = np.concatenate([[0], np.cumsum(sizes)])
     some, weight = spread_out(problem.a, clusters)
-    h = price_side_by_side(problem.x[some], problem.y[order], g[order], cuts).value
+    h = price_side_by_side(problem.x[some], problem.y[order], g[order], cuts, cap=problem.cap).value
     mass = np.add.reduceat(problem.b[order], cuts[:-1])
     _, _, v = simplex(weight, mass / mass.sum(), h - h.min(), of="groups of cells")
     g[order] += np.repeat(v, sizes)

@@ -19,16 +19,17 @@ Array = NDArray[np.float64]
 FEW_PAIRS = 250_000
 
 
-def exact(x: Array, y: Array, a: Array | None = None, b: Array | None = None) -> Coupling:
+def exact(x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, cap: float = np.inf) -> Coupling:
     """The optimal coupling of two snapshots with weights ``a`` and ``b`` for the squared Euclidean cost.
 
     By linear programming (POT), with its Kantorovich potentials. Where there are many pairs, only those that may be
-    used are variables (:mod:`.column_generation`). A program that is not solved is a ``RuntimeError``.
+    used are variables (:mod:`.column_generation`). A program that is not solved is a ``RuntimeError``. With a ``cap``
+    no pair costs more: see :mod:`.partial`.
     """
     if len(x) * len(y) > FEW_PAIRS:
-        return optimal(x, y, a, b)
+        return optimal(x, y, a, b, cap=cap)
     # Not through x² − 2xy + y², which loses the distances of cells that are all far from the origin.
-    cost = cdist(x, y, "sqeuclidean")
+    cost = np.minimum(cdist(x, y, "sqeuclidean"), cap)
     a, b = (uniform(x) if a is None else a / a.sum()), (uniform(y) if b is None else b / b.sum())
     matrix, _, g = simplex(a, b, cost)
     source, target = np.nonzero(matrix)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ..coupling import Coupling, uniform
 from .blocks import refined
 from .coarse import coarse_start
+from .plan import Plan, squared
 from .pricing import allowance, price_side_by_side
 from .problem import Problem
 
@@ -49,6 +50,7 @@ def multiscale(
     tolerance: float = 0.01,
     max_sweeps: int | None = None,
     random_state: int = 0,
+    cap: float = np.inf,
 ) -> Coupling:
     """A coupling no more than ``tolerance`` above the optimum for the squared Euclidean cost, if that can be reached.
 
@@ -69,11 +71,13 @@ def multiscale(
         How often, at most, the plan is cut into blocks. Defaults to 4, and to 2 for more than 4 · 10⁹ pairs of cells.
     random_state
         Seed of clusters and cuts.
+    cap
+        What a pair costs at most: see :mod:`.partial`. The tolerance is then that of the pairs that cost less.
     """
     a, b = (uniform(x) if a is None else a), (uniform(y) if b is None else b)
     rng = np.random.default_rng(random_state)
-    problem = Problem.of(x, y, a, b, rng)
-    plan, guess, clusters = coarse_start(*problem[:4], rng)
+    problem = Problem.of(x, y, a, b, rng, cap)
+    plan, guess, clusters = coarse_start(*problem[:4], rng, cap)
     sweeps = max_sweeps or (4 if len(problem.x) * len(problem.y) <= VERY_MANY else 2)
     potentials, proven = guess, -np.inf
     for k in range(sweeps):
@@ -82,32 +86,38 @@ def multiscale(
         plan, guess, one_block = refined(problem, plan, guess, clusters, size, tolerance / 4, rng)
         if not one_block and k == 0 < sweeps - 1:
             continue  # the first sweep proves little, and the bound takes as long
-        cost = plan.cost(problem.x, problem.y)
+        cost = plan.cost(problem.x, problem.y, cap)
         found = guess if one_block else feasible(problem, guess[1], cost)
         if (value := lower_bound(problem, found)) > proven:
             potentials, proven = found, value
-        if cost - proven <= tolerance * proven:
+        if cost - proven <= tolerance * (proven - capped_cost(problem, plan)):
             break
     return problem.coupling(x, y, plan, *potentials)
 
 
-def optimal(x: Array, y: Array, a: Array | None = None, b: Array | None = None) -> Coupling:
+def capped_cost(problem: Problem, plan: Plan) -> float:
+    """The part of the cost that is that of pairs at the cap."""
+    far = squared(problem.x, problem.y, plan.source, plan.target) >= problem.cap
+    return problem.cap * float(plan.mass[far].sum() / plan.mass.sum()) if far.any() else 0.0
+
+
+def optimal(x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, cap: float = np.inf) -> Coupling:
     """The optimal coupling: after a sweep in blocks, column generation for all cells at once, until nothing is left."""
     a, b = (uniform(x) if a is None else a), (uniform(y) if b is None else b)
     rng = np.random.default_rng(0)
-    problem = Problem.of(x, y, a, b, rng)
-    plan, guess, clusters = coarse_start(*problem[:4], rng)
+    problem = Problem.of(x, y, a, b, rng, cap)
+    plan, guess, clusters = coarse_start(*problem[:4], rng, cap)
     for size, tolerance in ((SMALLEST_BLOCK, ROUGH), (None, OPTIMAL)):
         plan, guess, _ = refined(problem, plan, guess, clusters, size or len(plan.mass), tolerance, rng)
     return problem.coupling(x, y, plan, *guess)
 
 
 def feasible(problem: Problem, g: Array, cost: float) -> tuple[Array, Array]:
-    """Potentials f_i + g_j ≤ ‖x_i − y_j‖² of all cells, by two c-transforms over all pairs."""
+    """Potentials f_i + g_j ≤ c_ij of all cells, by two c-transforms over all pairs."""
     n, m = len(problem.x), len(problem.y)
     single = n * m > MANY and float(allowance(problem.x, problem.y, g).mean()) <= PRECISION * cost
-    f = price_side_by_side(problem.x, problem.y, g, [0, m], single=single).least
-    back = price_side_by_side(problem.y, problem.x, f, [0, n], single=single).least
+    f = price_side_by_side(problem.x, problem.y, g, [0, m], single=single, cap=problem.cap).least
+    back = price_side_by_side(problem.y, problem.x, f, [0, n], single=single, cap=problem.cap).least
     return f, np.maximum(back, g)
 
 
