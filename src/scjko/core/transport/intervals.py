@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.parallel import side_by_side
+from ..compute.parallel import one_thread, side_by_side
 from .coupling import Coupling, uniform
 from .programs.linear_program import exact
 from .solvers import Solver
@@ -45,4 +45,7 @@ def couple(
 
 def _solved(problem: tuple[Any, ...]) -> Coupling:
     solver, random_state, *data = problem
-    return solver.solve(*data, random_state=random_state) if isinstance(solver, Solver) else solver(*data)
+    # Sums over more than 10⁴ cells are otherwise rounded by how many threads share them, and a worker of a cluster may
+    # have another number of them.
+    with one_thread():
+        return solver.solve(*data, random_state=random_state) if isinstance(solver, Solver) else solver(*data)
