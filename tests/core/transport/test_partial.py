@@ -167,10 +167,10 @@ def test_snapshots_with_nothing_to_leave_over_are_coupled_as_ever(rng, route):
 
 def test_a_price_at_which_nothing_is_left_is_an_error_that_says_so():
     x, y = np.zeros((4, 1)), np.ones((3, 1))
-    with pytest.raises(
-        ValueError, match=r"price=0.5 leaves all mass of 4 and 3 cells uncoupled.*larger price.*above 1"
-    ):
-        partial(x, y, price=0.5, solve=exact)
+    for price in (0.5, 1.0):
+        said = f"price={price:g} leaves all mass of 4 and 3 cells uncoupled.*larger price.*above 1"
+        with pytest.raises(ValueError, match=said):
+            partial(x, y, price=price, solve=exact)
     assert partial(x, y, price=1.01, solve=exact).dropped == 0
 
 

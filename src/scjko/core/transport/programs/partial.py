@@ -45,12 +45,11 @@ def partial(
     cap = price * balanced.cost
     if cap == 0:  # nothing has to move
         return balanced
-    # f_i + g_j ≤ κ for all pairs: potentials that are feasible for min(c, κ) too, at which the balanced coupling is as
-    # near to the optimum. Nothing is left to solve.
-    if balanced.duals is not None and sum(float(dual.max()) for dual in balanced.duals) <= cap:
-        return within(balanced, x, y, cap)
+    # If f_i + g_j ≤ κ for all pairs, the potentials are feasible for min(c, κ) too, and the balanced coupling is as
+    # near to the optimum of that: nothing is left to solve.
+    solved = balanced.duals is not None and sum(float(dual.max()) for dual in balanced.duals) <= cap
     try:
-        return within(solve(x, y, a, b, cap=cap, **options), x, y, cap)
+        return within(balanced if solved else solve(x, y, a, b, cap=cap, **options), x, y, cap)
     except NothingLeft:
         raise ValueError(
             f"price={price:g} leaves all mass of {len(x)} and {len(y)} cells uncoupled: no two of them have a squared "

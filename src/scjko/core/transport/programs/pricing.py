@@ -51,8 +51,8 @@ def price(
     """The smallest price of every source in each part of the targets, ``y[cuts[k]:cuts[k + 1]]``.
 
     Values are lower bounds, by the error that products of such numbers can have at most. In ``single`` precision the
-    search takes half the time, and that error is larger. A pair costs ``cap`` at most; where that makes the price the
-    target has none of its own, and the nearest in price by distance stands in.
+    search takes half the time, and that error is larger. A pair costs ``cap`` at most. Targets are those of smallest
+    price by their distance, also where the cap makes the value smaller.
     """
     dtype = np.float32 if single else np.float64
     left = np.column_stack([-2 * x, np.ones(len(x))]).astype(dtype)
