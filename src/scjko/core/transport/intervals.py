@@ -45,7 +45,7 @@ def couple(
 
 def _solved(problem: tuple[Any, ...]) -> Coupling:
     solver, random_state, *data = problem
-    # Sums over more than 10⁴ cells are otherwise rounded by how many threads share them, and a worker of a cluster may
-    # have another number of them.
+    # How sums of linear algebra are rounded may depend on the number of its threads, of which a worker of a cluster may
+    # have fewer.
     with one_thread():
         return solver.solve(*data, random_state=random_state) if isinstance(solver, Solver) else solver(*data)
