@@ -22,8 +22,8 @@ from .plan import squared
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: Rows and columns of a tile: the fastest of 32 to 256 by 2048 to 16384, in either precision.
-ROWS, COLUMNS = 128, 4096
+#: Rows and columns of a tile: the fastest of 128 to 4096 by 256 to 4096, in 2 to 50 dimensions and either precision.
+ROWS, COLUMNS = 1024, 512
 #: Rows that one thread takes at a time.
 SHARE = 2048
 
