@@ -150,6 +150,7 @@ def test_any_option_of_a_fit_and_of_its_objects_can_be_set(options_of):
     entropic = options_of("--coupling", "sinkhorn", "--set", "epsilon=0.05", "--memory-limit", 3)
     assert entropic["coupling"] == sj.Sinkhorn(epsilon=0.05, memory_limit=3)
     assert options_of("--coupling", "batched", "--set", "size=500")["coupling"] == sj.Batched(size=500)
+    assert options_of("--coupling", "partial", "--set", "price=3")["coupling"] == sj.Partial(price=3)
     terms = ["--terms", "potential", "interaction", "internal"]
     made = options_of(*terms, "--set", "even=true", "--set", "n_components=3")["terms"]
     assert made == ("potential", sj.Interaction(even=True), sj.Internal(n_components=3))

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from . import benchmarks, datasets, external, get, pl, tl
 from .core.energy.specification import Interaction, Internal, Potential
 from .core.fitting.parametrizations import Kantorovich, Linear, Neural, Stacked
-from .core.transport import Auto, Batched, Exact, Multiscale, Sinkhorn
+from .core.transport import Auto, Batched, Exact, Multiscale, Partial, Sinkhorn
 
 __all__ = [
     "Auto",
@@ -17,6 +17,7 @@ __all__ = [
     "Linear",
     "Multiscale",
     "Neural",
+    "Partial",
     "Potential",
     "Sinkhorn",
     "Stacked",

@@ -7,9 +7,11 @@ import sys
 import numpy as np
 import pytest
 from helpers import assert_same
+from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import scjko as sj
+from scjko.core.transport import Partial
 
 
 @pytest.mark.parametrize("kernel", [sj.external.cellrank.velocity_kernel, sj.external.cellrank.realtime_kernel])
@@ -19,6 +21,22 @@ def test_a_missing_package_is_named_with_its_extra(fitted, monkeypatch, kernel):
     with pytest.raises(ImportError, match=r"cellrank cannot be imported.*pip install 'scjko\[interop\]'"):
         kernel(fitted)
     assert_same(fitted, before)
+
+
+def test_for_cellrank_a_cell_without_partners_has_those_of_the_nearest(rng):
+    """CellRank itself would send it to all cells alike."""
+    x, y = rng.normal(size=(40, 2)), rng.normal(size=(30, 2))
+    x[3] = 100
+    coupling = Partial().solve(x, y)
+    assert 3 not in coupling.source
+    whole = sj.external.cellrank._of_every_cell(coupling, x)
+    rows, before = (sparse.coo_matrix((c.weight, (c.source, c.target)), c.shape).toarray() for c in (whole, coupling))
+    assert (rows.sum(axis=1) > 0).all()
+    had = before.sum(axis=1) > 0
+    np.testing.assert_array_equal(rows[had], before[had])
+    near = np.flatnonzero(had)[np.argmin(np.sum((x[had] - x[3]) ** 2, axis=1))]
+    np.testing.assert_array_equal(rows[3], before[near])
+    assert sj.external.cellrank._of_every_cell(whole, x) is whole
 
 
 def test_what_is_no_problem_of_moscot_is_said():

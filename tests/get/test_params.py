@@ -41,6 +41,10 @@ FITS = {
         {"terms": ("potential", sj.Interaction(even=True), sj.Internal(n_components=2)), **LINE},
         {"terms": ("potential", sj.Interaction(even=True), sj.Internal(n_components=2)), **LINE},
     ),
+    "partial": (
+        {"coupling": sj.Partial(price=3, memory_limit=2)},
+        {"coupling": sj.Partial(price=3.0, tolerance=0.01, memory_limit=2.0)},
+    ),
     "batches": ({"coupling": sj.Batched(size=20)}, {"coupling": sj.Batched(size=20)}),
     "labels": (
         {"time_key": "stage", "time_values": {name: day for day, name in STAGES.items()}, "coupling": "multiscale"},

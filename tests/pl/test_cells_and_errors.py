@@ -11,6 +11,7 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.quiver import Quiver
 
 import scjko as sj
+from scjko.core.transport import budget
 from scjko.pl._canvas import INTERPOLATED, OBSERVED, PREDICTED
 
 
@@ -68,6 +69,22 @@ def test_couplings_join_coupled_cells(fitted):
     # Optimal pairs are shorter than pairs drawn at random.
     shuffled = lines[:, 0] - lines[::-1, 1]
     assert np.sum((lines[:, 0] - lines[:, 1]) ** 2) < 0.7 * np.sum(shuffled**2)
+
+
+def test_couplings_say_what_is_left_over_and_how_near_the_optimum_they_are(adata, monkeypatch):
+    def notes(coupling):
+        options = {"parametrization": sj.Neural(epochs=2), "progress": False}
+        sj.tl.fit_energy(adata, "day", use_rep="X_latent", coupling=coupling, **options)
+        axes = sj.pl.couplings(adata, times=4, show=False)
+        return [text.get_text() for text in axes.texts]
+
+    assert notes("exact") == []
+    (dropped,) = notes(sj.Partial(price=2))
+    share = adata.uns["jko"]["couplings"]["dropped"][-1]
+    assert dropped == f"{100 * share:.2g} % uncoupled"
+    monkeypatch.setattr(budget, "LARGEST_EXACT", 100)
+    (both,) = notes(sj.Partial(price=2, tolerance=0.2))
+    assert both.splitlines()[0].endswith("% uncoupled") and both.splitlines()[1].startswith("at most")
 
 
 def test_couplings_that_were_not_kept_cannot_be_drawn(fitted):

@@ -55,7 +55,9 @@ def close(one: Any, other: Any, tolerance: float = CLOSED_FORM) -> None:
 
 @FITS
 @pytest.mark.parametrize(
-    "coupling", ["exact", sj.Batched(size=8), "multiscale"], ids=["exact", "batched", "multiscale"]
+    "coupling",
+    ["exact", sj.Batched(size=8), "multiscale", sj.Partial(price=2)],
+    ids=["exact", "batched", "multiscale", "partial"],
 )
 def test_rows_in_another_order(options, coupling, rng):
     """To the bit: every field, and everything that is made of them."""

@@ -18,7 +18,9 @@ QUICK = {"parametrization": sj.Neural(epochs=2), "progress": False}
 
 
 @pytest.mark.parametrize(
-    "coupling", ["multiscale", sj.Batched(size=100), "sinkhorn"], ids=["multiscale", "batched", "sinkhorn"]
+    "coupling",
+    ["multiscale", "partial", sj.Batched(size=100), "sinkhorn"],
+    ids=["multiscale", "partial", "batched", "sinkhorn"],
 )
 @pytest.mark.usefixtures("mixed_ranks")
 def test_other_couplings_recover_the_motion_too(fitted, coupling):
@@ -97,3 +99,78 @@ def test_missing_and_strange_intervals_are_named(adata):
         sj.tl.fit_energy(adata, "day", coupling=couplings, **QUICK)
     with pytest.raises(TypeError, match="coupling must be a solver"):
         sj.tl.fit_energy(adata, "day", coupling=[1, 2], **QUICK)
+
+
+@pytest.fixture
+def stray(adata):
+    """Cells of which two of day 2 are far from all others: a partial coupling leaves them over on both sides."""
+    lost = np.flatnonzero(adata.obs["day"] == 2)[:2]
+    adata.obsm["X_latent"][lost] += np.array([[40.0, 0.0], [0.0, -40.0]])
+    return adata, lost
+
+
+@pytest.mark.parametrize("scheme", ["both", "explicit", "implicit"])
+def test_cells_that_are_left_over_do_no_harm(stray, scheme, caplog):
+    """They have no condition, but are moved as all others are; whatever is made of them is finite."""
+    adata, lost = stray
+    with caplog.at_level("INFO", "scjko"):
+        sj.tl.fit_energy(adata, "day", use_rep="X_latent", coupling="partial", scheme=scheme, **QUICK)
+    dropped = adata.uns["jko"]["couplings"]["dropped"]
+    assert dropped.shape == (4,) and (dropped[1:3] > 0).all() and (dropped < 0.2).all()
+    assert f"{100 * dropped[1]:.2g} % between 1 and 2" in caplog.text and "Mass left uncoupled: " in caplog.text
+    assert "Partial couplings" not in caplog.text, "they are exact"
+    for (start, stop), plan in sj.get.couplings(adata).items():
+        assert plan.sum() == pytest.approx(1)
+        sums = [np.asarray(plan.sum(axis=axis)).ravel() for axis in (1, 0)]
+        for time, masses in zip((start, stop), sums, strict=True):
+            if time == 2:
+                assert (masses[:2] == 0).all()
+    for field in ("jko_velocity", "jko_predicted"):
+        assert np.isfinite(adata.obsm[field]).all()
+    assert np.isfinite(adata.obs["jko_potential"]).all()
+    sj.tl.transition_matrix(adata, 5)
+    np.testing.assert_allclose(adata.obsp["jko_transition"].sum(axis=1), 1, rtol=1e-6)
+    assert np.isfinite(sj.tl.predict(adata[lost].copy()).obsm["X_jko"]).all()
+    if scheme == "both":
+        between = sj.tl.interpolate(adata, 1.5)
+        assert np.isfinite(between.obsm["X_jko"]).all()
+        assert set(adata.obs_names[lost]) <= set(between.obs["jko_source"])
+
+
+@pytest.mark.parametrize("parametrization", [sj.Neural(epochs=2), sj.Linear(degree=2, n_centers=0)], ids=["net", "lin"])
+def test_all_terms_are_fitted_to_partial_couplings(stray, parametrization):
+    adata, _ = stray
+    terms = ("potential", "interaction", sj.Internal(n_components=2))
+    options = {"terms": terms, "parametrization": parametrization, "progress": False, "time_varying": False}
+    sj.tl.fit_energy(adata, "day", use_rep="X_latent", coupling=sj.Partial(price=3), **options)
+    assert np.isfinite(adata.obsm["jko_predicted"]).all()
+
+
+def test_a_price_that_leaves_nothing_is_an_error_that_writes_nothing():
+    points = np.zeros((8, 2))
+    points[4:] += 1
+    adata = AnnData(obs=pd.DataFrame({"day": np.repeat([0.0, 1.0], 4)}, index=map(str, range(8))))
+    adata.obsm["X_pca"] = points
+    before = adata.copy()
+    with pytest.raises(ValueError, match=r"price=0.5 leaves all mass of 4 and 4 cells uncoupled.*larger price"):
+        sj.tl.fit_energy(adata, "day", coupling=sj.Partial(price=0.5), **QUICK)
+    assert_same(adata, before)
+
+
+def test_wells_of_equal_depth_come_out_more_equal(rng):
+    """Cells fall into two equal wells; their shares differ by chance from one time point to the next."""
+    shares, points, days = (0.5, 0.56, 0.44), [], []
+    for day, share in enumerate(shares):
+        side = np.where(np.arange(200) < 200 * share, 1.0, -1.0)
+        points.append(np.stack([side * (2 + day), np.zeros(200)], axis=1) + 0.3 * rng.normal(size=(200, 2)))
+        days += [float(day)] * 200
+    adata = AnnData(obs=pd.DataFrame({"day": days}, index=map(str, range(600))))
+    adata.obsm["X_pca"] = np.concatenate(points)
+    last, right = np.array(days) == 2, adata.obsm["X_pca"][:, 0] > 0
+
+    def difference(coupling):
+        options = {"parametrization": sj.Linear(degree=4, n_centers=0), "coupling": coupling, "progress": False}
+        height = sj.tl.fit_energy(adata, "day", copy=True, **options).obs["jko_potential"].to_numpy()
+        return abs(height[last & right].mean() - height[last & ~right].mean())
+
+    assert difference("partial") < 0.3 * difference("exact")

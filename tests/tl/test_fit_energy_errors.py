@@ -59,7 +59,7 @@ BAD = {
         {"coupling": "closest"},
         None,
         ValueError,
-        ["'closest'", "'exact', 'multiscale', 'batched', 'sinkhorn'"],
+        ["'closest'", "'exact', 'multiscale', 'partial', 'batched', 'sinkhorn'"],
     ),
     "label that nothing reads": (
         {"parametrization": sj.Neural(time_label="target"), "time_varying": False},

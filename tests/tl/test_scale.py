@@ -12,6 +12,7 @@ import scjko as sj
 from scjko.benchmarks.speed import _Compiled
 from scjko.core.compute.limits import machine_memory
 from scjko.core.transport import budget
+from scjko.core.transport.programs import multiscale
 from scjko.edge import fitting
 
 
@@ -45,6 +46,20 @@ def test_a_gap_above_the_tolerance_is_warned_of(adata, caplog):
     assert "sj.Multiscale(max_sweeps=...) refines it further" in caplog.text
 
 
+def test_large_partial_couplings_say_both_how_much_is_left_over_and_how_near_the_optimum(adata, caplog, monkeypatch):
+    monkeypatch.setattr(budget, "LARGEST_EXACT", 100)
+    with caplog.at_level(logging.INFO, "scjko"):
+        stored = fit(adata, coupling=sj.Partial(price=2))
+        assert "Mass left uncoupled: " in caplog.text and "Partial couplings are at most" in caplog.text
+        assert (stored["couplings"]["dropped"] > 0).any() and (stored["couplings"]["gap"] <= 0.01).all()
+        fit(adata, coupling=sj.Partial(price=1e6))
+        assert "No mass was left uncoupled." in caplog.text
+        monkeypatch.setattr(multiscale, "SMALLEST_BLOCK", 32)
+        monkeypatch.setattr(multiscale, "WHOLE", 0)
+        fit(adata, coupling=sj.Partial(price=2, tolerance=1e-5, max_sweeps=1))
+        assert "sj.Partial(max_sweeps=...) refines it further" in caplog.text
+
+
 def test_a_memory_limit_is_recorded(adata):
     stored = fit(adata, coupling=sj.Auto(memory_limit=0.01))
     assert stored["params"]["auto"] == {"memory_limit": 0.01}
@@ -59,7 +74,9 @@ def test_a_limit_too_small_says_which_works_and_writes_nothing(adata, coupling):
 
 
 @pytest.mark.parametrize("limit", [0, -1, "4GB", float("nan")])
-@pytest.mark.parametrize("solver", [sj.Auto, sj.Exact, sj.Multiscale, sj.Batched, sj.Sinkhorn], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "solver", [sj.Auto, sj.Exact, sj.Multiscale, sj.Partial, sj.Batched, sj.Sinkhorn], ids=lambda s: s.name
+)
 def test_a_limit_that_is_none_is_named(solver, limit):
     with pytest.raises((TypeError, ValueError), match="memory_limit"):
         solver(memory_limit=limit)

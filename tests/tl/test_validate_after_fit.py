@@ -13,7 +13,6 @@ from scipy import sparse
 
 import scjko as sj
 from scjko.core.judging.metrics import emd
-from scjko.core.transport import Batched
 from scjko.edge.validation import folds
 from scjko.tl import _validate
 
@@ -38,7 +37,7 @@ def seen(monkeypatch):
 
 def test_the_options_of_the_fit_are_the_defaults(adata, seen, caplog):
     adata.obs["w"] = np.linspace(1, 2, adata.n_obs)
-    told = {"scheme": "implicit", "coupling": sj.Batched(size=20), "weight_key": "w", "time_varying": False}
+    told = {"scheme": "implicit", "coupling": sj.Partial(price=4), "weight_key": "w", "time_varying": False}
     sj.tl.fit_energy(adata, "day", 3, parametrization=LINEAR, whiten=True, progress=False, **told)
     with caplog.at_level(logging.INFO, "scjko"):
         after = sj.tl.validate(adata, **QUIET)
@@ -46,7 +45,7 @@ def test_the_options_of_the_fit_are_the_defaults(adata, seen, caplog):
     assert n_dims == 3
     assert (options.scheme, options.weight_key, options.time_varying) == ("implicit", "w", False)
     assert options.parametrization == LINEAR
-    assert options.solver == Batched(size=20)
+    assert options.solver == sj.Partial(price=4)
     assert "the fit at adata.uns['jko']: 3 components of obsm['X_pca'] are validated" in caplog.text
     named = sj.tl.validate(adata, "day", 3, parametrization=LINEAR, whiten=True, key=None, **told, **QUIET)
     pd.testing.assert_frame_equal(after, named)

@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from ..core.compute.limits import n_cores
 from ..core.fitting.fit import Fit, fit
 from ..core.timeline import Timeline, time_text
-from ..core.transport import Batched, Coupling, Multiscale, OperatorCoupling, Solver, couple
+from ..core.transport import Batched, Coupling, Multiscale, OperatorCoupling, Partial, Solver, couple
 from ..core.transport.budget import Budget, allot
 from .logging import logger, progress_bar
 from .options import FitOptions
 from .snapshots import Snapshots
+
+#: Gaps up to this are those of exact couplings.
+EXACT = 1e-6
 
 
 def couple_snapshots(
@@ -62,26 +65,41 @@ def _announce(sizes: list[int], budget: Budget, client: Any) -> None:
 
 
 def _report(times: NDArray[np.float64], couplings: list[Coupling], solvers: list[Solver]) -> None:
-    """Say how far from optimal large couplings can be, and where that is further than they should be."""
+    """Say how much mass has no partner, how far from optimal large couplings can be, and where that is too far."""
+    if any(isinstance(solver, Partial) for solver in solvers):
+        logger.info("%s", _left_over(times, couplings))
     proven = [
-        (np.inf if coupling.bound is None else coupling.bound, k, solver.tolerance)
+        (np.inf if coupling.bound is None else coupling.bound, k)
         for k, (coupling, solver) in enumerate(zip(couplings, solvers, strict=True))
-        if isinstance(solver, Multiscale)
+        if isinstance(solver, Multiscale | Partial)
     ]
-    if not proven:
+    gap, k = max(proven, default=(0.0, 0))
+    solver = solvers[k]
+    # Of small snapshots, partial couplings are exact.
+    if not isinstance(solver, Multiscale | Partial) or (isinstance(solver, Partial) and gap <= EXACT):
         return
-    gap, k, tolerance = max(proven)
-    if gap <= tolerance:
-        logger.info("Multiscale couplings are at most %.2g %% above the optimum.", 100 * gap)
+    if gap <= solver.tolerance:
+        logger.info("%s couplings are at most %.2g %% above the optimum.", solver.name.capitalize(), 100 * gap)
         return
     logger.warning(
-        "The coupling of %s and %s %s, more than the tolerance of %g %%; coupling=sj.Multiscale(max_sweeps=...) "
+        "The coupling of %s and %s %s, more than the tolerance of %g %%; coupling=sj.%s(max_sweeps=...) "
         "refines it further.",
         time_text(times[k]),
         time_text(times[k + 1]),
         f"is at most {100 * gap:.2g} % above the optimum" if np.isfinite(gap) else "has no bound on its cost",
-        100 * tolerance,
+        100 * solver.tolerance,
+        type(solver).__name__,
     )
+
+
+def _left_over(times: NDArray[np.float64], couplings: list[Coupling]) -> str:
+    """What is said of the mass without partners in each interval that has such."""
+    told = [
+        f"{100 * coupling.dropped:.2g} % between {time_text(times[k])} and {time_text(times[k + 1])}"
+        for k, coupling in enumerate(couplings)
+        if coupling.dropped > 0
+    ]
+    return f"Mass left uncoupled: {', '.join(told)}." if told else "No mass was left uncoupled."
 
 
 def fit_snapshots(
@@ -99,7 +117,6 @@ def fit_snapshots(
             scheme=options.scheme,
             time_varying=options.varies(len(snapshots.times)),
             point_weights=snapshots.weights,
-            solver=options.solver if options.couplings is None else None,
             random_state=options.random_state,
             on_progress=lambda fraction: bar.update(100 * fraction),
         )

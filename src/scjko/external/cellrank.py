@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from anndata import AnnData
+from numpy.typing import NDArray
+from scipy import sparse
 
+from ..core.compute.neighbours import nearest
 from ..core.transport import Coupling
 from ..edge.fitted import FittedCells, fitted_cells
 from ..edge.keys import Keys
@@ -70,7 +74,8 @@ def realtime_kernel(
     """CellRank's kernel of the couplings of a fit: cells become those that they are coupled to.
 
     One time in five, and always at the last time point, cells step to neighbours of their own time point instead, in
-    the coordinates of the fit (``self_transitions="all"``, ``conn_weight=0.2``).
+    the coordinates of the fit (``self_transitions="all"``, ``conn_weight=0.2``). A cell that is coupled to none, as a
+    partial coupling may leave it, becomes what the nearest coupled cell of its time point does.
 
     Parameters
     ----------
@@ -101,6 +106,8 @@ def realtime_kernel(
     if cells.keys.coordinates not in adata.obsm:
         raise KeyError(f"No adata.obsm[{cells.keys.coordinates!r}], the coordinates of the fit; run sj.tl.fit_energy.")
     solved = cells.couplings if couplings is None else _told(couplings, cells)
+    points = cells.snapshots.points
+    solved = [_of_every_cell(coupling, x) for coupling, x in zip(solved, points[:-1], strict=True)]
     options = {
         # Couplings are sparse already; CellRank's threshold would prune those of cells with little mass.
         "threshold": None,
@@ -130,3 +137,19 @@ def _told(couplings: Mapping[tuple[Any, Any], Any], cells: FittedCells) -> list[
             "rank, or use velocity_kernel or sj.tl.transition_matrix."
         )
     return matrices
+
+
+def _of_every_cell(coupling: Coupling, x: NDArray[np.float64]) -> Coupling:
+    """The coupling with partners for every source: one that has none takes those of the nearest that has some.
+
+    CellRank makes rows sum to one, and would send a cell without partners anywhere. The mass in all is more than one.
+    """
+    has_partners = coupling.source_weight > 0
+    if has_partners.all():
+        return coupling
+    lenders, lonely = np.flatnonzero(has_partners), np.flatnonzero(~has_partners)
+    row = np.arange(len(x))
+    row[lonely] = lenders[nearest(x[lenders], x[lonely], 1)[1][:, 0]]
+    plan = sparse.csr_matrix((coupling.weight, (coupling.source, coupling.target)), shape=coupling.shape)
+    lent = sparse.coo_matrix(plan[row])
+    return replace(coupling, source=lent.row, target=lent.col, weight=lent.data)

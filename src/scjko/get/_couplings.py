@@ -27,7 +27,9 @@ def couplings(adata: AnnData, key: str = "jko", *, as_anndata: bool = False) -> 
     Returns
     -------
     Plans ``{(t0, t1): matrix}`` as :class:`scipy.sparse.csr_matrix`, the cells of t0 in the rows and those of t1 in the
-    columns, in the order of ``adata``; a plan sums to one. :func:`scjko.tl.fit_energy` takes them as ``couplings``.
+    columns, in the order of ``adata``; a plan sums to one. :func:`scjko.tl.fit_energy` takes them as ``coupling``. Rows
+    and columns of cells that a partial coupling leaves over are empty; ``uns["jko"]["couplings"]["dropped"]`` has their
+    fraction of the mass.
 
     With ``as_anndata=True`` each is an AnnData whose ``obs_names`` are the cells of t0 and ``var_names`` those of t1,
     with masses in ``X`` as Waddington-OT has them: a row sums to one for a cell of the mean weight.

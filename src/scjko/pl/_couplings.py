@@ -9,15 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from ..core.timeline import time_text
+from ..core.transport import Coupling
 from ..edge.checks import check_integer
 from ..edge.fitted import FittedCells, fitted_cells
+from ..edge.fitting import EXACT
 from ._canvas import OBSERVED, PREDICTED, Drawn, finish, key_beside, panels, xy
 from ._frame import frame
 from ._options import check_options, merged
 from ._times import texts, times_with_cells
-
-#: Gaps below are those of exact couplings.
-VISIBLE = 1e-6
 
 
 def couplings(
@@ -36,7 +35,7 @@ def couplings(
     """Which cells the transport plans of a fit couple, one panel for each interval.
 
     A fit keeps a summary of its couplings only; they are solved anew, by the same solver and seed. Those that are not
-    exact say how far above the optimum their cost can be at most.
+    exact say how far above the optimum their cost can be at most, and partial ones how much of the mass has no partner.
 
     Parameters
     ----------
@@ -97,12 +96,22 @@ def couplings(
         axes.add_collection(LineCollection(list(lines), **merged(look, kwargs, LineCollection)))
         title = " to ".join(plane.title(t) for t in seen.energy.times[k : k + 2])
         plane.dress(axes, title)
-        if coupling.bound is not None and coupling.bound > VISIBLE:
-            note = f"at most {100 * coupling.bound:.2g} % above the optimum"
-            axes.annotate(note, (0.02, 0.02), xycoords="axes fraction", fontsize="x-small", zorder=3)
+        small: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6.5, "color": "0.3"}
+        if note := _note(coupling):  # below the label of the axis, where no cells are
+            axes.annotate(note, (0.5, -0.2), xycoords=axes.xaxis.label, **small)
     if ax is None:
         key_beside(drawn[-1])
     return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+
+
+def _note(coupling: Coupling) -> str:
+    """What is to be known of a coupling, a line each."""
+    lines = []
+    if coupling.dropped > 0:
+        lines.append(f"{100 * coupling.dropped:.2g} % uncoupled")
+    if coupling.bound is not None and coupling.bound > EXACT:
+        lines.append(f"at most {100 * coupling.bound:.2g} % above the optimum")
+    return "\n".join(lines)
 
 
 def _check_whole(cells: FittedCells) -> None:

@@ -48,7 +48,7 @@ def fit_energy(
     parametrization: Literal["auto", "neural", "linear", "kantorovich"] | Parametrization = "auto",
     time_varying: bool | Literal["smooth"] | None = None,
     scheme: Literal["both", "explicit", "implicit"] = "both",
-    coupling: Literal["auto", "exact", "multiscale", "batched", "sinkhorn"]
+    coupling: Literal["auto", "exact", "multiscale", "partial", "batched", "sinkhorn"]
     | Solver
     | Mapping[tuple[Any, Any], Any] = "auto",
     whiten: bool = False,
@@ -113,6 +113,8 @@ def fit_energy(
         - ``"exact"`` or :class:`scjko.Exact`: by linear programming.
         - ``"multiscale"`` or :class:`scjko.Multiscale`: within 1 % of the optimum where that can be reached, with a
           bound that proves how near it is, for snapshots of any size.
+        - ``"partial"`` or :class:`scjko.Partial`: with mass left over where it would have to travel too far, as between
+          fates whose proportions differ by chance.
         - ``"batched"`` or :class:`scjko.Batched`: exactly for random batches of cells.
         - ``"sinkhorn"`` or :class:`scjko.Sinkhorn`: with entropic regularisation.
         - a mapping ``{(t0, t1): matrix}`` of ready-made couplings of all consecutive time points. A matrix (dense,
@@ -152,9 +154,10 @@ def fit_energy(
     ``uns["jko"]``
         ``params``, ``times``, ``weights``, ``scaling``, ``history`` (loss per epoch, relative to a zero energy),
         ``couplings`` (a summary; its ``gap`` is how far above the optimum the cost of each can be at most, as a
-        fraction, NaN if unknown), ``diagnostics``, ``forecast`` (its damping, its error on known snapshots relative to
-        not moving, and the number of these), ``format``, ``version``, ``versions`` (of the packages it was
-        computed with), and ``whitening``, ``populations`` and ``mixtures`` where they are needed.
+        fraction, NaN if unknown, and its ``dropped`` the fraction of the mass that has no partner), ``diagnostics``,
+        ``forecast`` (its damping, its error on known snapshots relative to not moving, and the number of these),
+        ``format``, ``version``, ``versions`` (of the packages it was computed with), and ``whitening``,
+        ``populations`` and ``mixtures`` where they are needed.
         :func:`scjko.get.params` gives the parameters to repeat the fit. The diagnostics are: for each interval the
         fraction of the squared velocity that the energy explains (``explained``); for each snapshot the number of cells
         whose prediction cannot be trusted (``unconverged``); for each term beside the potential the fraction of its
@@ -270,4 +273,5 @@ def _summary(couplings: Sequence[Coupling | OperatorCoupling], snapshots: Snapsh
         "n_pairs": np.array([coupling.n_pairs for coupling in couplings]),
         "cost": np.array([coupling.cost for coupling in couplings]),
         "gap": np.array([np.nan if coupling.bound is None else coupling.bound for coupling in couplings]),
+        "dropped": np.array([coupling.dropped for coupling in couplings]),
     }

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_info
 import scjko as sj
 from scjko.core.compute import parallel
 from scjko.core.compute.parallel import check_client, one_thread, side_by_side
+from scjko.core.transport import couple
 
 
 def test_linear_algebra_is_kept_to_one_thread_and_let_go_again():
@@ -132,6 +133,45 @@ def test_a_fit_on_a_cluster_is_the_same(adata, client):
     there = sj.tl.fit_energy(adata, "day", copy=True, client=client, **options)
     np.testing.assert_array_equal(here.obsm["jko_predicted"], there.obsm["jko_predicted"])
     assert "client" not in there.uns["jko"]["params"]
+
+
+def course(n_snapshots):
+    """Snapshots whose couplings are cut into several blocks, with unequal weights."""
+    rng = np.random.default_rng(0)
+    points = [rng.normal(size=(2400 - 100 * k, 6)) * (1 + 0.3 * k) + 0.5 * k for k in range(n_snapshots)]
+    return points, [rng.uniform(0.5, 2, size=len(x)) for x in points]
+
+
+def assert_same_couplings(ones, others):
+    assert len(ones) == len(others)
+    for one, other in zip(ones, others, strict=True):
+        for name in ("source", "target", "weight"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        for mine, theirs in zip(one.duals, other.duals, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        assert (one.cost, one.bound, one.dropped) == (other.cost, other.bound, other.dropped)
+
+
+@pytest.mark.parametrize("solver", [sj.Multiscale(), sj.Exact(), sj.Partial(price=1.5)], ids=lambda solver: solver.name)
+def test_large_couplings_on_a_cluster_are_the_same_to_the_bit(client, solver):
+    points, weights = course(3)
+    here, there = (couple(points, weights, solver, client=where) for where in (None, client))
+    assert_same_couplings(here, there)
+
+
+def test_a_worker_that_is_killed_loses_no_coupling(client):
+    """It is killed when a coupling is done: that may be one it held, and others are under way."""
+    points, weights = course(6)
+    before, killed = list(client.run(os.getpid).values()), []
+
+    def kill():
+        if not killed:
+            killed.append(before[0])
+            os.kill(before[0], signal.SIGKILL)
+
+    there = couple(points, weights, sj.Multiscale(), kill, client=client)
+    assert_same_couplings(couple(points, weights, sj.Multiscale()), there)
+    assert killed and killed[0] not in client.run(os.getpid).values()
 
 
 def test_a_validation_on_a_cluster_is_the_same(adata, client):

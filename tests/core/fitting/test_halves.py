@@ -8,7 +8,7 @@ import pytest
 from scjko.core.fitting.halves import MAX_CELLS, MAX_HALVINGS, followed, halves, halvings
 from scjko.core.fitting.problem import Course
 from scjko.core.timeline import Timeline
-from scjko.core.transport import couple, exact
+from scjko.core.transport import Partial, couple, exact, within
 
 
 def course_of(points, weights=None):
@@ -55,15 +55,32 @@ def test_large_snapshots_are_cut_and_tiny_ones_are_in_both(rng):
 
 @pytest.mark.parametrize(("n", "times"), [(30, MAX_HALVINGS), (MAX_CELLS, 2), (2 * MAX_CELLS, 1), (3 * MAX_CELLS, 1)])
 def test_few_cells_are_halved_again_and_again_and_many_once(rng, monkeypatch, n, times):
-    monkeypatch.setattr("scjko.core.fitting.halves.exact", lambda *pair: None)  # how often is asked, not how
-    course = Course(
-        [rng.normal(size=(size, 2)) for size in (20, n)], [np.ones(20), np.ones(n)], [], Timeline([0.0, 1.0])
-    )
+    monkeypatch.setattr("scjko.core.fitting.halves._coupled", lambda *pair: None)  # how often is asked, not how
+    points, weights = [rng.normal(size=(size, 2)) for size in (20, n)], [np.ones(20), np.ones(n)]
+    course = Course(points, weights, [exact(points[0], points[1][:20])], Timeline([0.0, 1.0]))
     found = halvings(course, 0)
     assert len(found) == times
     first = [parts[0].points[1] for parts in found]
     assert all(not np.array_equal(first[0], other) for other in first[1:])
     np.testing.assert_array_equal(first[0], halves(course, 0)[0].points[1])
+
+
+def test_halves_leave_over_what_is_as_far_apart_as_in_a_partial_coupling_of_all(rng):
+    """Else they would be judged by mass that crosses where none does, and be dearer than the whole by that."""
+    x = np.concatenate([rng.normal(size=(60, 2)), rng.normal(size=(40, 2)) + 20])
+    y = np.concatenate([rng.normal(size=(50, 2)), rng.normal(size=(50, 2)) + 20])
+    weights = [np.full(100, 0.01)] * 2
+    course = Course([x, y], weights, couple([x, y], weights, Partial(price=3)), Timeline([0.0, 1.0]))
+    (cap,) = {coupling.cap for coupling in course.couplings}
+    for part in halves(course, 0):
+        (coupling,) = part.couplings
+        assert coupling.cost < 5 and coupling.dropped > 0
+        whole = exact(*part.points, cap=cap)
+        assert coupling.cost == pytest.approx(within(whole, *part.points, cap).cost)
+    assert not followed(course, halves(course, 0))
+    # Cells of which no two are near enough are coupled whatever the distance.
+    far = Course([x, y + 1e3], weights, course.couplings, course.timeline)
+    assert all(part.couplings[0].cost > 1e5 for part in halves(far, 0))
 
 
 @pytest.mark.parametrize("n_dims", [1, 2, 5])

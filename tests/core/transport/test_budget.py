@@ -48,7 +48,7 @@ def test_the_message_says_the_smallest_limit_that_works(name):
         allot(kind(memory_limit=1e-6), sizes, 5, 2)
     smallest = float(re.search(r"works is ([\d.]+)", str(error.value))[1].rstrip("."))
     assert allot(kind(memory_limit=smallest), sizes, 5, 2).at_once == 1
-    assert ("coupling='auto'" in str(error.value)) == (name not in ("auto", "exact", "multiscale"))
+    assert ("coupling='auto'" in str(error.value)) == (name not in ("auto", "exact", "multiscale", "partial"))
 
 
 def test_by_default_a_quarter_of_what_this_process_may_use(monkeypatch):

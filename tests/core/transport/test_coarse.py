@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from scjko.core.transport import coarse
-from scjko.core.transport.coarse import coarse_start, shared_out
-from scjko.core.transport.plan import Plan, quanta
+from scjko.core.transport.programs import coarse
+from scjko.core.transport.programs.coarse import coarse_start, shared_out
+from scjko.core.transport.programs.plan import Plan, quanta
 
 
 def test_clusters_are_numbered_without_gaps_and_are_near(rng):

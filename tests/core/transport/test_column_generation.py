@@ -7,9 +7,9 @@ import ot
 import pytest
 from scipy.spatial.distance import cdist
 
-from scjko.core.transport import column_generation
-from scjko.core.transport.column_generation import generate_columns
-from scjko.core.transport.plan import Plan, quanta
+from scjko.core.transport.programs import simplex as module
+from scjko.core.transport.programs.column_generation import generate_columns
+from scjko.core.transport.programs.plan import Plan, quanta
 
 
 def first_plan(a, b):
@@ -51,7 +51,7 @@ def test_a_tolerance_is_kept_and_proven(rng):
 
 
 def test_a_program_that_is_not_solved_is_an_error(rng, monkeypatch):
-    monkeypatch.setattr(column_generation, "MAX_ITERATIONS", 3)
+    monkeypatch.setattr(module, "MAX_ITERATIONS", 3)
     x, y, a, b = clouds(rng, False, 2)
     with pytest.warns(UserWarning, match="numItermax"), pytest.raises(RuntimeError, match="90 and 70 cells"):
         generate_columns(x, y, first_plan(a, b), (np.zeros(90), np.zeros(70)), tolerance=1e-9)

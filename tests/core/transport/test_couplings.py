@@ -17,9 +17,9 @@ from scjko.core.transport import (
     batched,
     couple,
     exact,
-    linear_program,
     sinkhorn,
 )
+from scjko.core.transport.programs import simplex as module
 
 
 def dense(coupling):
@@ -169,7 +169,7 @@ def test_intervals_solved_side_by_side_come_in_order(rng):
 
 
 def test_an_unsolved_program_is_an_error(rng, monkeypatch):
-    monkeypatch.setattr(linear_program, "MAX_ITERATIONS", 3)
+    monkeypatch.setattr(module, "MAX_ITERATIONS", 3)
     with pytest.warns(UserWarning, match="numItermax"), pytest.raises(RuntimeError, match="30 and 40 cells"):
         exact(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)))
 

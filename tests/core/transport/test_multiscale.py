@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import ot
 import pytest
@@ -11,21 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from scjko.core.transport import Multiscale, exact, linear_program, multiscale
-from scjko.core.transport.multiscale import (
-    Problem,
-    aligned,
-    coarse_start,
-    cut_up,
-    feasible,
-    lower_bound,
-    spread_out,
-    sweep,
-)
-from scjko.core.transport.plan import Plan
-
-#: The function hides the module of its name.
-module = sys.modules[Problem.__module__]
+from scjko.core.transport import Multiscale, exact, multiscale
+from scjko.core.transport.programs import blocks as in_blocks
+from scjko.core.transport.programs import linear_program
+from scjko.core.transport.programs import multiscale as module
+from scjko.core.transport.programs.blocks import aligned, cut_up, refined, spread_out, sweep
+from scjko.core.transport.programs.coarse import coarse_start
+from scjko.core.transport.programs.multiscale import feasible, lower_bound
+from scjko.core.transport.programs.problem import Problem
 
 
 @pytest.fixture(autouse=True)
@@ -143,11 +134,7 @@ def test_no_sweep_raises_the_cost_or_changes_a_mass(rng):
     plan, guess, clusters = coarse_start(*problem[:4], rng)
     for _ in range(3):
         before = plan.cost(problem.x, problem.y)
-        blocks = sweep(problem, plan, guess, 256, 1e-3, rng)
-        plan, guess = (
-            Plan.union([block.solved.plan for block in blocks], len(problem.y)),
-            aligned(problem, blocks, clusters),
-        )
+        plan, guess, _ = refined(problem, plan, guess, clusters, 256, 1e-3, rng)
         assert plan.cost(problem.x, problem.y) <= before * (1 + 1e-12)
         np.testing.assert_array_equal(np.bincount(plan.source, plan.mass), problem.a)
         np.testing.assert_array_equal(np.bincount(plan.target, plan.mass), problem.b)
@@ -169,6 +156,20 @@ def test_aligned_blocks_prove_more_than_blocks_with_constants_of_their_own(rng):
     assert proven == pytest.approx(
         lower_bound(problem, feasible(problem, aligned(problem, blocks, clusters)[1], cost)), rel=1e-9
     )
+
+
+def test_one_block_needs_no_c_transforms(rng, monkeypatch):
+    """Its own potentials are feasible for all pairs already, and prove as much."""
+    x, y = shape("clusters", rng)
+    problem = Problem.of(x, y, rng.uniform(size=len(x)), rng.uniform(size=len(y)), rng)
+    plan, guess, clusters = coarse_start(*problem[:4], rng)
+    plan, found, whole = refined(problem, plan, guess, clusters, len(plan.mass), 1e-3, rng)
+    again = lower_bound(problem, feasible(problem, found[1], plan.cost(problem.x, problem.y)))
+    assert whole and lower_bound(problem, found) == pytest.approx(again, rel=1e-12)
+    monkeypatch.setattr(module, "feasible", None)
+    monkeypatch.setattr(module, "WHOLE", 4096)
+    coupling = multiscale(x, y, max_sweeps=1)
+    assert_proven(coupling, x, y, exact(x, y).cost)
 
 
 def test_single_precision_proves_nearly_as_much(rng, monkeypatch):
@@ -233,7 +234,7 @@ def test_a_far_outlier_and_more_dimensions_than_cells(rng):
 def test_a_sample_has_the_mass_of_every_cluster(rng):
     clusters, mass = rng.integers(5, size=300), rng.exponential(size=300)
     chosen, weight = spread_out(mass, clusters)
-    assert len(np.unique(chosen)) == len(chosen) == 5 * module.OF_EACH
+    assert len(np.unique(chosen)) == len(chosen) == 5 * in_blocks.OF_EACH
     expected = np.bincount(clusters, mass) / mass.sum()
     np.testing.assert_allclose(np.bincount(clusters[chosen], weight), expected, rtol=1e-12)
 

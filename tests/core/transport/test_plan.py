@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.transport.plan import QUANTA, Plan, quanta
+from scjko.core.transport.programs.plan import QUANTA, Plan, quanta
 
 
 @pytest.mark.parametrize(("n", "m"), [(7, 7), (7, 5), (38143, 38073), (1, 9)])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from scjko.core.transport import pricing
-from scjko.core.transport.pricing import allowance, even_cuts, price, price_side_by_side
+from scjko.core.transport.programs import pricing
+from scjko.core.transport.programs.pricing import allowance, even_cuts, price, price_side_by_side
 
 
 @pytest.fixture(params=[(300, 500, 2), (129, 40, 30), (1, 3, 1)], ids=str)

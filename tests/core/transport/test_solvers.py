@@ -14,6 +14,7 @@ from scjko.core.transport import (
     Batched,
     Exact,
     Multiscale,
+    Partial,
     Sinkhorn,
     Solver,
     as_solver,
@@ -53,6 +54,8 @@ def test_each_couples_as_its_function_does(clouds):
         (Auto(), 1e-12, 1e-12),
         (Exact(), 1e-12, 1e-12),
         (Multiscale(), 1e-12, 1e-12),
+        # So high a price that nothing is left over.
+        (Partial(price=100), 1e-12, 1e-12),
         # A batch has the mass of its source cells: the sums of 50 weights on either side vary by some 5 % each.
         (Batched(size=50), 1e-12, 0.3),
         # Sinkhorn stops when the marginals are off by 1e-3 in all, a third of the mean weight here.
@@ -79,7 +82,7 @@ def test_auto_takes_what_suits_the_size(clouds, monkeypatch):
 
 
 def test_names_and_objects_are_solvers():
-    assert list(SOLVERS) == ["auto", "exact", "multiscale", "batched", "sinkhorn"]
+    assert list(SOLVERS) == ["auto", "exact", "multiscale", "partial", "batched", "sinkhorn"]
     for name, kind in SOLVERS.items():
         assert as_solver(name) == kind() and kind.name == name
     mine = Sinkhorn(epsilon=0.3)
@@ -122,7 +125,7 @@ def test_options_are_plain_and_leave_out_what_is_not_set():
     options = Batched(size=np.int64(50), memory_limit=np.float32(2)).options()
     assert options == {"size": 50, "memory_limit": 2.0}
     assert {type(value) for value in options.values()} == {int, float}
-    for solver in (Exact(memory_limit=3), Sinkhorn(epsilon=1), Batched(size=20)):
+    for solver in (Exact(memory_limit=3), Partial(price=3), Sinkhorn(epsilon=1), Batched(size=20)):
         assert SOLVERS[solver.name](**solver.options()) == solver
 
 

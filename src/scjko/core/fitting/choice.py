@@ -17,7 +17,6 @@ from ..compute.parallel import side_by_side
 from ..energy.envelopes import partners
 from ..energy.terms import PotentialTerm
 from ..judging.metrics import emd
-from ..transport import Exact
 from .descent import descend, resolved, updates_of
 from .envelopes import kantorovich_weights, members
 from .halves import excess, halves
@@ -154,7 +153,7 @@ def _errors(
 
 
 def _members(course: Course, n_members: int, random_state: int) -> list[Course]:
-    return members(course, min(n_members, JUDGED_MEMBERS), Exact(), random_state)
+    return members(course, min(n_members, JUDGED_MEMBERS), random_state)
 
 
 def course_intervals(course: Course) -> list[int]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..energy.envelopes import ABSENT, KantorovichPotential
 from ..energy.models import Weights
-from ..transport import Coupling, Solver
+from ..transport import Coupling
 from .halves import halves
 from .parametrizations import Kantorovich
 from .problem import Course, Formulation, Solved
@@ -41,7 +41,7 @@ class Envelope(NamedTuple):
         return cls(partners, heights, mass[held])
 
 
-def members(course: Course, n_members: int, solver: Solver, random_state: int) -> list[Course]:
+def members(course: Course, n_members: int, random_state: int) -> list[Course]:
     """Halves of the cells, coupled one by one; two by two they are all cells, or as many as can be evaluated.
 
     One member is all cells, with the couplings that they have.
@@ -56,7 +56,7 @@ def members(course: Course, n_members: int, solver: Solver, random_state: int) -
     n = max(min(n_members, 2 * most // largest), min(n_members, 2))
     parts: list[Course] = []
     for seed in range(random_state, random_state + -(-n // 2)):
-        parts += halves(course, seed, most=most // n, solve=solver.solve)
+        parts += halves(course, seed, most=most // n)
     return parts[:n]
 
 
@@ -111,11 +111,9 @@ def _stacked(
     return {"points": points, "heights": heights}
 
 
-def solve_kantorovich(
-    course: Course, formulation: Formulation, kantorovich: Kantorovich, solver: Solver, random_state: int
-) -> Solved:
+def solve_kantorovich(course: Course, formulation: Formulation, kantorovich: Kantorovich, random_state: int) -> Solved:
     """The Kantorovich potential of resampled cells."""
     assert kantorovich.softness is not None and kantorovich.n_members is not None
-    parts = members(course, kantorovich.n_members, solver, random_state)
+    parts = members(course, kantorovich.n_members, random_state)
     weights = kantorovich_weights(parts, course, formulation, kantorovich.softness)
     return Solved({"potential": weights}, KantorovichPotential(), None)

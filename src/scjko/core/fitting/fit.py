@@ -17,7 +17,7 @@ from ..energy.terms import InteractionTerm, InternalTerm, PotentialTerm, Units
 from ..motion.forecast import judged
 from ..schemes import scheme_of
 from ..timeline import Timeline
-from ..transport import Coupling, OperatorCoupling, Solver
+from ..transport import Coupling, OperatorCoupling
 from .choice import Choice
 from .closed_form import Solution
 from .descent import descend, resolved
@@ -70,21 +70,19 @@ def fit(
     scheme: str = "both",
     time_varying: bool | str = True,
     point_weights: Sequence[Array] | None = None,
-    solver: Solver | None = None,
     random_state: int = 0,
     on_progress: Callable[[float], object] = lambda fraction: None,
 ) -> Fit:
     """The energy whose first-order residual is smallest on these coupled snapshots.
 
-    ``solver`` couples resampled cells as the others were; ``None`` if couplings came ready-made. ``on_progress`` is
-    told the fraction of the training done since it was last called.
+    ``on_progress`` is told the fraction of the training done since it was last called.
     """
     parametrization, terms = parametrization or Neural(), terms or Terms()
     weights = [np.full(len(x), 1 / len(x)) for x in points] if point_weights is None else point_weights
     course, choice = Course(points, weights, couplings, timeline), None
     if isinstance(parametrization, Kantorovich | Stacked):
         posed = scheme_of(scheme, static=not time_varying), time_varying, terms
-        parametrization, choice = settled(course, parametrization, *posed, solver, random_state)
+        parametrization, choice = settled(course, parametrization, *posed, random_state)
     variation = parametrization.variation(time_varying)
     formulation = Formulation.of(course, scheme_of(scheme, static=variation.static), variation)
     rows, units = formulation.conditions(course), formulation.units
@@ -101,12 +99,9 @@ def fit(
     if isinstance(parametrization, Linear):
         solved = solve_linear(course, problem, formulation, parametrization, random_state)
     elif isinstance(parametrization, Kantorovich):
-        assert solver is not None
-        solved = solve_kantorovich(course, formulation, parametrization, solver, random_state)
+        solved = solve_kantorovich(course, formulation, parametrization, random_state)
     elif isinstance(parametrization, Stacked):
-        parametrization, solved = stack(
-            course, rows, problem, formulation, parametrization, solver, random_state, on_progress
-        )
+        parametrization, solved = stack(course, rows, problem, formulation, parametrization, random_state, on_progress)
     else:
         assert isinstance(parametrization, Neural)
         parametrization = resolved(parametrization, len(rows.points), formulation.scheme, variation)

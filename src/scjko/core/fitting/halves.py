@@ -6,14 +6,15 @@ for independent chooses no regularisation at all. Two couplings of different cel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.parallel import side_by_side
-from ..transport import Coupling, exact
+from ..transport import Coupling, NothingLeft, exact, multiscale, within
+from ..transport.budget import LARGEST_EXACT
 from .problem import Course, Formulation, Problem
 
 Array = NDArray[np.float64]
@@ -55,13 +56,7 @@ def excess(share: float, n_dims: int) -> float:
     return float(share ** (2 / max(n_dims, 2)))
 
 
-def halves(
-    course: Course,
-    random_state: int,
-    n_parts: int = 2,
-    most: int = MAX_CELLS,
-    solve: Callable[..., Coupling] = exact,
-) -> list[Course]:
+def halves(course: Course, random_state: int, n_parts: int = 2, most: int = MAX_CELLS) -> list[Course]:
     """The cells of every snapshot dealt out at random, each part coupled by itself.
 
     A snapshot of few cells is in every part as a whole.
@@ -74,12 +69,23 @@ def halves(
         weights = [w[rows[part]] / w[rows[part]].sum() for w, rows in zip(course.weights, chosen, strict=True)]
         problems.append((points, weights))
     pairs = [(*points[k : k + 2], *weights[k : k + 2]) for points, weights in problems for k in range(len(points) - 1)]
-    solved = side_by_side(lambda pair: solve(*pair), pairs)
     n = course.timeline.n_intervals
+    caps = [coupling.cap for coupling in course.couplings] * n_parts
+    solved = side_by_side(lambda problem: _coupled(*problem), list(zip(pairs, caps, strict=True)))
     return [
         Course(points, weights, solved[part * n : (part + 1) * n], course.timeline)
         for part, (points, weights) in enumerate(problems)
     ]
+
+
+def _coupled(pair: tuple[Array, Array, Array, Array], cap: float) -> Coupling:
+    """The coupling, optimal or nearly so, without pairs as far apart as the coupling of all cells leaves over."""
+    x, y, *weights = pair
+    solve = exact if len(x) * len(y) <= LARGEST_EXACT else multiscale
+    try:
+        return within(solve(x, y, *weights, cap=cap), x, y, cap)
+    except NothingLeft:  # few cells, by chance all far apart
+        return solve(x, y, *weights)
 
 
 def halvings(course: Course, random_state: int) -> list[list[Course]]:

@@ -12,7 +12,7 @@ from ..condition import Conditions
 from ..energy.envelopes import KantorovichPotential, MeanPotential
 from ..energy.specification import Terms
 from ..schemes import Scheme
-from ..transport import Coupling, Solver
+from ..transport import Coupling
 from .choice import Choice, beside_others, choose
 from .descent import UPDATES, descend, resolved
 from .envelopes import kantorovich_weights, members
@@ -31,12 +31,11 @@ def settled(
     scheme: Scheme,
     time_varying: bool | str,
     terms: Terms,
-    solver: Solver | None,
     random_state: int,
 ) -> tuple[Kantorovich | Stacked, Choice | None]:
     """The parametrisation with all that it leaves open chosen, and the errors by which it was."""
     stacked = asked if isinstance(asked, Stacked) else Stacked(share=1.0, kantorovich=asked)
-    obstacle = _obstacle(course, scheme, time_varying, terms, solver)
+    obstacle = _obstacle(course, scheme, time_varying, terms)
     if obstacle is not None:
         if stacked.share:
             raise ValueError(f"A Kantorovich potential {obstacle}; use parametrization='neural' or 'linear'.")
@@ -70,9 +69,7 @@ def _words(stacked: Stacked) -> str:
     return {0.0: "a network", 1.0: envelope}.get(stacked.share or 0.0, f"the mean of a network and {envelope}")
 
 
-def _obstacle(
-    course: Course, scheme: Scheme, time_varying: bool | str, terms: Terms, solver: Solver | None
-) -> str | None:
+def _obstacle(course: Course, scheme: Scheme, time_varying: bool | str, terms: Terms) -> str | None:
     """Why there can be no Kantorovich potential, if so."""
     if not time_varying:
         return "belongs to one interval, and time_varying=False asks for one potential of all"
@@ -80,10 +77,8 @@ def _obstacle(
         return f"sends cells to their partners, which scheme={scheme.name!r} would have to invert"
     if terms.names != ("potential",):
         return f"has no other terms, and terms={terms.names}"
-    if solver is None:
-        return "needs couplings of parts of the cells, and these were given ready-made"
     if any(not isinstance(coupling, Coupling) or coupling.duals is None for coupling in course.couplings):
-        return f"needs the dual potentials of couplings, which coupling={solver.name!r} does not have"
+        return "needs the dual potentials of its couplings, which only optimal or partial transport have"
     return None
 
 
@@ -93,7 +88,6 @@ def stack(
     problem: Problem,
     formulation: Formulation,
     stacked: Stacked,
-    solver: Solver | None,
     random_state: int,
     on_progress: Callable[[float], object],
 ) -> tuple[Stacked, Solved]:
@@ -116,8 +110,8 @@ def stack(
         widths.append(problem.inputs.shape[1])
         potentials["part0"] = solved.weights["potential"]
     own = stacked.kantorovich
-    assert solver is not None and own.softness is not None and own.n_members is not None
-    made = members(course, own.n_members, solver, random_state)
+    assert own.softness is not None and own.n_members is not None
+    made = members(course, own.n_members, random_state)
     weights = kantorovich_weights(made, course, formulation, own.softness)
     if share == 1:
         return stacked, Solved({"potential": weights}, KantorovichPotential(), None)

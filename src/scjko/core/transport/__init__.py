@@ -3,9 +3,12 @@
 from .batches import batched
 from .coupling import Coupling, OperatorCoupling, uniform
 from .entropic import sinkhorn
-from .linear_program import MAX_ITERATIONS, exact
-from .multiscale import multiscale
-from .solvers import REPLACED, SOLVERS, Auto, Batched, Exact, Multiscale, Sinkhorn, Solver, as_solver, couple
+from .intervals import couple
+from .programs.linear_program import exact
+from .programs.multiscale import multiscale
+from .programs.partial import NothingLeft, partial, within
+from .programs.simplex import MAX_ITERATIONS
+from .solvers import REPLACED, SOLVERS, Auto, Batched, Exact, Multiscale, Partial, Sinkhorn, Solver, as_solver
 
 __all__ = [
     "MAX_ITERATIONS",
@@ -16,7 +19,9 @@ __all__ = [
     "Coupling",
     "Exact",
     "Multiscale",
+    "NothingLeft",
     "OperatorCoupling",
+    "Partial",
     "Sinkhorn",
     "Solver",
     "as_solver",
@@ -24,6 +29,8 @@ __all__ = [
     "couple",
     "exact",
     "multiscale",
+    "partial",
     "sinkhorn",
     "uniform",
+    "within",
 ]

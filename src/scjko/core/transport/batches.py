@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .coupling import Coupling, uniform
-from .linear_program import exact
+from .programs.linear_program import exact
 
 Array = NDArray[np.float64]
 

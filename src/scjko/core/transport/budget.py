@@ -45,7 +45,7 @@ def allot(solver: Solver, sizes: Sequence[int], n_dims: int, n_cores: int) -> Bu
     worst = max(range(len(pairs)), key=needs.__getitem__)
     if needs[worst] > limit:
         n, m = pairs[worst]
-        other = "" if solver.name in ("auto", "exact", "multiscale") else ", or use coupling='auto'"
+        other = "" if solver.name in ("auto", "exact", "multiscale", "partial") else ", or use coupling='auto'"
         raise MemoryError(
             f"memory_limit is {limit / 1e9:.3g} GB, and the {solvers[worst].name} coupling of {n} and {m} cells needs "
             f"{needs[worst] / 1e9:.3g} GB; the smallest memory_limit that works is {needs[worst] / 1e9 + 0.0005:.3f}"

@@ -16,7 +16,8 @@ class Coupling:
     """A coupling γ of two snapshots: ``weight[i]`` of mass goes from cell ``source[i]`` to cell ``target[i]``.
 
     The weights sum to one. An optimal coupling of n and m cells has at most n + m − 1 entries. Its marginals,
-    ``source_weight`` and ``target_weight``, may differ from the weights of the cells.
+    ``source_weight`` and ``target_weight``, may differ from the weights of the cells: a partial coupling leaves some of
+    the mass without partners.
     """
 
     source: NDArray[np.int32]
@@ -30,6 +31,10 @@ class Coupling:
     bound: float | None = None
     """Upper bound on the cost above the optimum for the same marginals, as a fraction of that optimum; 0 for an exact
     coupling, up to the tolerance of the solver. None if unknown."""
+    cap: float = np.inf
+    """The squared distance from which on cells are not coupled, in partial transport."""
+    dropped: float = 0.0
+    """The fraction of the mass of either snapshot that was left without partners."""
 
     @classmethod
     def of(
@@ -96,6 +101,8 @@ class OperatorCoupling:
     cost: float
     bound: None = None
     """Nothing is known of how far it is from the optimum."""
+    cap: float = np.inf
+    dropped: float = 0.0
 
     @classmethod
     def of(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,15 +11,16 @@ from numpy.typing import NDArray
 
 from ..checks import check_integer, check_option, check_positive
 from ..compute.limits import machine_memory
-from ..compute.parallel import side_by_side
 from . import budget
 from .batches import batched
-from .coupling import Coupling, uniform
+from .coupling import Coupling
 from .entropic import sinkhorn
-from .linear_program import exact
-from .multiscale import multiscale
+from .programs.linear_program import exact
+from .programs.multiscale import multiscale
+from .programs.partial import partial
 
 Array = NDArray[np.float64]
+Weights = Array | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +47,7 @@ class Solver(ABC):
             object.__setattr__(self, name, value)
 
     @abstractmethod
-    def solve(
-        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
-    ) -> Coupling:
+    def solve(self, x: Array, y: Array, a: Weights = None, b: Weights = None, *, random_state: int = 0) -> Coupling:
         """The coupling of two snapshots with weights ``a`` and ``b``, by default equal for all cells."""
 
     @abstractmethod
@@ -88,9 +85,7 @@ class Exact(Solver):
 
     name: ClassVar[str] = "exact"
 
-    def solve(
-        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
-    ) -> Coupling:
+    def solve(self, x: Array, y: Array, a: Weights = None, b: Weights = None, *, random_state: int = 0) -> Coupling:
         """The optimal coupling; there is nothing random about it."""
         return exact(x, y, a, b)
 
@@ -125,12 +120,10 @@ class Multiscale(Solver):
         if self.max_sweeps is not None:
             self._set(max_sweeps=check_integer("max_sweeps", self.max_sweeps))
 
-    def solve(
-        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
-    ) -> Coupling:
+    def solve(self, x: Array, y: Array, a: Weights = None, b: Weights = None, *, random_state: int = 0) -> Coupling:
         """The refined coupling; ``random_state`` is the seed of clusters and blocks."""
-        refine = partial(multiscale, tolerance=self.tolerance, max_sweeps=self.max_sweeps)
-        return refine(x, y, a, b, random_state=random_state)
+        seed, most = random_state, self.max_sweeps
+        return multiscale(x, y, a, b, tolerance=self.tolerance, max_sweeps=most, random_state=seed)
 
     def need(self, n: int, m: int, n_dims: int) -> int:
         """Bytes for each cell and its coordinates."""
@@ -158,9 +151,7 @@ class Auto(Solver):
         if self.tolerance is not None:
             self._set(tolerance=check_positive("tolerance", self.tolerance))
 
-    def solve(
-        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
-    ) -> Coupling:
+    def solve(self, x: Array, y: Array, a: Weights = None, b: Weights = None, *, random_state: int = 0) -> Coupling:
         """The coupling by the solver that suits the number of cells."""
         return self.for_size(len(x), len(y)).solve(x, y, a, b, random_state=random_state)
 
@@ -177,6 +168,52 @@ class Auto(Solver):
         if name == Multiscale.name and self.tolerance is not None:
             return Multiscale(tolerance=self.tolerance, memory_limit=self.memory_limit)
         return super().called(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partial(Solver):
+    """Couplings that leave over what would have to travel too far, by partial transport.
+
+    Between two time points the proportions of fates differ by chance or by growth. A coupling of all mass carries the
+    difference from fate to fate, and a potential has to explain that. Here mass may stay without a partner instead, as
+    much of it at one time point as at the other. Large snapshots are coupled as by :class:`scjko.Multiscale`, others
+    exactly.
+
+    Parameters
+    ----------
+    price
+        Cost of a unit of mass without partners, relative to the mean cost of the coupling of all mass. Cells further
+        apart than that are never coupled. The smaller it is, the more is left over; above 1, never everything.
+    tolerance
+        How far above the optimum large couplings may be; see :class:`scjko.Multiscale`.
+    max_sweeps
+        How often, at most, large couplings are refined; see :class:`scjko.Multiscale`.
+    memory_limit
+        Gigabytes that couplings may take. Defaults to a quarter of the memory that this process may use.
+    """
+
+    name: ClassVar[str] = "partial"
+
+    price: float = 5.0
+    tolerance: float = Multiscale.tolerance
+    max_sweeps: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(price=check_positive("price", self.price), tolerance=check_positive("tolerance", self.tolerance))
+        if self.max_sweeps is not None:
+            self._set(max_sweeps=check_integer("max_sweeps", self.max_sweeps))
+
+    def solve(self, x: Array, y: Array, a: Weights = None, b: Weights = None, *, random_state: int = 0) -> Coupling:
+        """The partial coupling; ``random_state`` is the seed of clusters and blocks of large snapshots."""
+        if len(x) * len(y) <= budget.LARGEST_EXACT:
+            return partial(x, y, a, b, price=self.price, solve=exact)
+        options = {"tolerance": self.tolerance, "max_sweeps": self.max_sweeps, "random_state": random_state}
+        return partial(x, y, a, b, price=self.price, solve=multiscale, **options)
+
+    def need(self, n: int, m: int, n_dims: int) -> int:
+        """Bytes for the coupling of all mass, and then, in its place, for the partial one."""
+        return Auto().need(n, m, n_dims)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,9 +236,7 @@ class Batched(Solver):
         super().__post_init__()
         self._set(size=check_integer("size", self.size, minimum=2))
 
-    def solve(
-        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
-    ) -> Coupling:
+    def solve(self, x: Array, y: Array, a: Weights = None, b: Weights = None, *, random_state: int = 0) -> Coupling:
         """The couplings of all batches as one; ``random_state`` is the seed of the batches."""
         return batched(x, y, a, b, size=self.size, random_state=random_state)
 
@@ -230,9 +265,7 @@ class Sinkhorn(Solver):
         super().__post_init__()
         self._set(epsilon=check_positive("epsilon", self.epsilon))
 
-    def solve(
-        self, x: Array, y: Array, a: Array | None = None, b: Array | None = None, *, random_state: int = 0
-    ) -> Coupling:
+    def solve(self, x: Array, y: Array, a: Weights = None, b: Weights = None, *, random_state: int = 0) -> Coupling:
         """The entropic coupling; there is nothing random about it."""
         return sinkhorn(x, y, a, b, epsilon=self.epsilon)
 
@@ -241,7 +274,7 @@ class Sinkhorn(Solver):
         return budget.PER_PAIR * n * m
 
 
-SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in (Auto, Exact, Multiscale, Batched, Sinkhorn)}
+SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in (Auto, Exact, Multiscale, Partial, Batched, Sinkhorn)}
 
 #: Solvers of version 0.1 that are no more, and what takes their place.
 REPLACED = {"decomposed": "multiscale"}
@@ -258,35 +291,3 @@ def as_solver(value: str | Solver) -> Solver:
         raise ValueError(f"coupling={value!r} was replaced by {REPLACED[value]!r}, which is nearer to the optimum.")
     check_option("coupling", value, SOLVERS)
     return SOLVERS[value]()
-
-
-def couple(
-    points: Sequence[Array],
-    weights: Sequence[Array] | None = None,
-    solve: Solver | Callable[..., Coupling] | Sequence[Solver | Callable[..., Coupling]] = exact,
-    on_solved: Callable[[], object] = lambda: None,
-    *,
-    at_once: int | None = None,
-    client: Any = None,
-    random_state: int = 0,
-) -> list[Coupling]:
-    """The couplings of consecutive snapshots, by one solver or by one for each interval, solved side by side.
-
-    ``on_solved`` is called after each. ``random_state`` is the seed of every solver; a function in place of a solver is
-    called with the two snapshots and their weights only. For ``at_once`` and ``client`` see
-    :func:`scjko.core.compute.parallel.side_by_side`.
-    """
-    weights = [uniform(x) for x in points] if weights is None else weights
-    n_intervals = len(points) - 1
-    solvers = [solve] * n_intervals if isinstance(solve, Solver) or callable(solve) else list(solve)
-    # Longest first, so that no core is left with the largest problem at the end.
-    order = sorted(range(n_intervals), key=lambda k: -len(points[k]) * len(points[k + 1]))
-    # Each with its own data only, which may have to travel to another machine.
-    problems = [(solvers[k], random_state, *points[k : k + 2], *weights[k : k + 2]) for k in order]
-    solved = side_by_side(_solved, problems, on_solved, at_once=at_once, client=client)
-    return [coupling for _, coupling in sorted(zip(order, solved, strict=True), key=lambda pair: pair[0])]
-
-
-def _solved(problem: tuple[Any, ...]) -> Coupling:
-    solver, random_state, *data = problem
-    return solver.solve(*data, random_state=random_state) if isinstance(solver, Solver) else solver(*data)

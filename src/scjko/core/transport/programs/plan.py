@@ -12,8 +12,8 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 #: Quanta in all, about. Rounding would leave crumbs of mass, which spread over ever more pairs; whole numbers below
-#: 2⁵³ have exact sums in floats.
-QUANTA = 2**52
+#: 2⁵³ have exact sums in floats. A program with dummy cells has twice the mass, and rounds it once more.
+QUANTA, QUANTA_WITH_DUMMIES = 2**52, 2**49
 
 
 class Plan(NamedTuple):
@@ -23,9 +23,9 @@ class Plan(NamedTuple):
     target: Index
     mass: Array
 
-    def cost(self, x: Array, y: Array) -> float:
-        """The mean squared distance travelled."""
-        return float(self.mass @ squared(x, y, self.source, self.target) / self.mass.sum())
+    def cost(self, x: Array, y: Array, cap: float = np.inf) -> float:
+        """The mean squared distance travelled, where a pair counts ``cap`` at most."""
+        return float(self.mass @ squared(x, y, self.source, self.target, cap) / self.mass.sum())
 
     def part(self, pairs: Index) -> Plan:
         """These pairs of the plan."""
@@ -39,16 +39,16 @@ class Plan(NamedTuple):
         return cls(*np.divmod(pair, n_targets), np.bincount(position, mass).astype(np.float64))
 
 
-def squared(x: Array, y: Array, source: Index, target: Index) -> Array:
-    """The squared distance of each pair."""
-    return np.sum((x[source] - y[target]) ** 2, axis=1)
+def squared(x: Array, y: Array, source: NDArray[np.integer], target: NDArray[np.integer], cap: float = np.inf) -> Array:
+    """The squared distance of each pair, ``cap`` at most."""
+    return np.minimum(np.sum((x[source] - y[target]) ** 2, axis=1), cap)
 
 
-def quanta(a: Array, b: Array) -> tuple[Array, Array]:
-    """The weights of either snapshot as whole numbers of quanta, with the same sum."""
+def quanta(a: Array, b: Array, most: int = QUANTA) -> tuple[Array, Array]:
+    """The weights of either snapshot as whole numbers of quanta, with the same sum of about ``most``."""
     # A multiple of both numbers of cells, so that equal weights are not rounded.
     common = math.lcm(len(a), len(b))
-    total = common * max(QUANTA // common, 1)
+    total = common * max(most // common, 1)
     return _apportioned(a, total), _apportioned(b, total)
 
 

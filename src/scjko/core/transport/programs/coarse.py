@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import ot
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from .plan import Plan
 from .pricing import price_side_by_side
+from .simplex import simplex
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -22,24 +22,25 @@ ROUNDS = 3
 
 
 def coarse_start(
-    x: Array, y: Array, a: Array, b: Array, rng: np.random.Generator
+    x: Array, y: Array, a: Array, b: Array, rng: np.random.Generator, cap: float = np.inf
 ) -> tuple[Plan, tuple[Array, Array], Index]:
     """A plan of the cells from that of their clusters, potentials likewise, and the clusters of the sources.
 
     Cells have coordinates in random order and whole masses. On branched data in few dimensions the plan is within some
-    per cent of the optimum and the potentials prove it; on clouds in many dimensions they are a start.
+    per cent of the optimum and the potentials prove it; on clouds in many dimensions they are a start. A pair costs
+    ``cap`` at most.
     """
     one, other = clusters(x, rng), clusters(y, rng)
     (centers, mass), (other_centers, other_mass) = _means(x, a, one), _means(y, b, other)
-    cost = cdist(centers, other_centers, "sqeuclidean")
-    scale, unit = cost.max() or 1.0, np.exp2(np.rint(np.log2(mass.mean())))
-    matrix, log = ot.emd(mass / unit, other_mass / unit, cost / scale, numItermax=10**9, log=True, center_dual=False)
+    cost = np.minimum(cdist(centers, other_centers, "sqeuclidean"), cap)
+    unit = np.exp2(np.rint(np.log2(mass.mean())))
+    matrix, u, v = simplex(mass / unit, other_mass / unit, cost, of="clusters")
     matrix = np.rint(matrix * unit)
     source, target = np.nonzero(matrix)
     plan = shared_out(Plan(source, target, matrix[source, target]), one, other, a, b)
     # The potential of a cell is that which its own position has with the clusters of the other side.
-    f = price_side_by_side(x, other_centers, scale * log["v"], [0, len(other_centers)]).least
-    g = price_side_by_side(y, centers, scale * log["u"], [0, len(centers)]).least
+    f = price_side_by_side(x, other_centers, v, [0, len(other_centers)], cap=cap).least
+    g = price_side_by_side(y, centers, u, [0, len(centers)], cap=cap).least
     return plan, (f, g), one
 
 

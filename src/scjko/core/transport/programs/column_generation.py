@@ -4,6 +4,11 @@ An optimal coupling of n and m cells has n + m − 1 pairs at most, so nearly al
 program are zero. The program of the pairs that a start suggests is solved by POT's network simplex, which gives a plan
 and a potential for every cell. Pricing all pairs at these potentials shows which of them would lower the cost, and
 bounds by how much: those are added and the program is solved again (Gilmore and Gomory 1961, Oper. Res. 9).
+
+If no pair costs more than a cap, all pairs that are farther apart cost the same. Two dummy cells stand for them, one of
+either snapshot, which every cell of the other may have for a partner at half the cap. What they take is put together in
+pairs afterwards. Four programs then suffice, where with single pairs at the cap it took 10, 32 and 61 of them (300, 900
+and 2000 cells, of which a tenth was left over).
 """
 
 from __future__ import annotations
@@ -11,24 +16,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import ot
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix
 
 from .plan import Plan, squared
 from .pricing import even_cuts, price
+from .simplex import simplex
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: POT stops after 10⁵ simplex iterations by default, far from the optimum; 3000 × 3000 cells need more.
-MAX_ITERATIONS = 10**9
 #: Parts of the cells of the other snapshot; in each of them every cell may find a pair to add.
 PARTS = 4
 
 
 class Solved(NamedTuple):
-    """A plan, and potentials f_i + g_j ≤ ‖x_i − y_j‖² that bound how far from optimal it is."""
+    """A plan, and potentials f_i + g_j ≤ c_ij that bound how far from optimal it is."""
 
     plan: Plan
     f: Array
@@ -44,6 +46,7 @@ def generate_columns(
     guess: tuple[Array, Array],
     *,
     tolerance: float,
+    cap: float = np.inf,
     max_rounds: int = 100,
 ) -> Solved:
     """The plan with the marginals of ``plan``, no more than ``tolerance`` of its cost above the optimum.
@@ -58,6 +61,8 @@ def generate_columns(
         An estimate of the potentials, which suggests the first pairs.
     tolerance
         The relative gap to reach.
+    cap
+        What a pair costs at most.
     max_rounds
         How many programs to solve at most.
     """
@@ -67,11 +72,11 @@ def generate_columns(
     forward, backward = price(x, y, guess[1], even_cuts(m, PARTS)), price(y, x, guess[0], even_cuts(n, PARTS))
     pairs = np.unique(np.concatenate([plan.source * m + plan.target, *_named(forward.target, backward.target, m)]))
     for _ in range(max_rounds):
-        plan, (u, v) = _sparse_program(x, y, a, b, pairs, unit)
-        cost = plan.cost(x, y) * float(a.sum())
-        forward = price(x, y, v, even_cuts(m, PARTS))
+        plan, (u, v) = _sparse_program(x, y, a, b, pairs, unit, cap)
+        cost = plan.cost(x, y, cap) * float(a.sum())
+        forward = price(x, y, v, even_cuts(m, PARTS), cap=cap)
         f = forward.least
-        backward = price(y, x, f, even_cuts(n, PARTS))
+        backward = price(y, x, f, even_cuts(n, PARTS), cap=cap)
         g = np.maximum(backward.least, v)  # equal to v but for rounding, or above it
         gap = max(cost - float(a @ f + b @ g), 0.0) / cost if cost > 0 else 0.0
         if gap <= tolerance:
@@ -92,27 +97,31 @@ def _named(targets: Index, sources: Index, m: int) -> tuple[Index, Index]:
 
 
 def _sparse_program(
-    x: Array, y: Array, a: Array, b: Array, pairs: Index, quantum: float
+    x: Array, y: Array, a: Array, b: Array, pairs: Index, quantum: float, cap: float
 ) -> tuple[Plan, tuple[Array, Array]]:
-    """The optimal plan among these pairs in whole quanta, and the potentials of the program."""
-    source, target = np.divmod(pairs, len(y))
-    cost = squared(x, y, source, target)
-    unit = cost.max() or 1.0
-    matrix, log = ot.emd(
-        a,
-        b,
-        coo_matrix((cost / unit, (source, target)), shape=(len(x), len(y))),
-        numItermax=MAX_ITERATIONS,
-        log=True,
-        center_dual=False,
-        check_marginals=False,
-    )
-    if log["warning"] is not None:
-        raise RuntimeError(
-            f"The coupling of {len(x)} and {len(y)} cells was not solved ({log['warning']}); check the representation "
-            "and the weights for extreme values."
-        )
+    """The optimal plan among these pairs and those at the cap, in whole quanta, and the potentials of the program."""
+    n, m = len(x), len(y)
+    source, target = np.divmod(pairs, m)
+    cost, masses = squared(x, y, source, target, cap), (a, b)
+    if cap < np.inf:
+        source = np.concatenate([source, np.arange(n), np.full(m + 1, n)])
+        target = np.concatenate([target, np.full(n, m), np.arange(m + 1)])
+        cost = np.concatenate([cost, np.full(n + m, cap / 2), [0.0]])
+        masses = np.append(a, b.sum()), np.append(b, a.sum())
+    matrix, u, v = simplex(*masses, cost, (source, target))
     mass = np.rint(matrix.data * quantum)  # POT makes the masses sum to the same by a factor, which is one but for
-    used = mass > 0  # rounding: it leaves crumbs
+    used = (mass > 0) & (matrix.row < n) & (matrix.col < m)  # rounding: it leaves crumbs
     plan = Plan(matrix.row[used].astype(np.int64), matrix.col[used].astype(np.int64), mass[used])
-    return plan, (unit * log["u"], unit * log["v"])
+    if cap < np.inf:
+        plan = _completed(plan, a * quantum, b * quantum)
+    return plan, (u[:n], v[:m])
+
+
+def _completed(plan: Plan, a: Array, b: Array) -> Plan:
+    """The plan with what it leaves over of either snapshot put together in pairs, one after the other."""
+    one = np.cumsum(a - np.bincount(plan.source, plan.mass, len(a)))
+    other = np.cumsum(b - np.bincount(plan.target, plan.mass, len(b)))
+    ends = np.union1d(one, other)
+    ends = ends[ends > 0]
+    rest = Plan(np.searchsorted(one, ends), np.searchsorted(other, ends), np.diff(ends, prepend=0))
+    return Plan.union([plan, rest], len(b))

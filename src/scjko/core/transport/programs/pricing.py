@@ -3,6 +3,9 @@
 The price of a pair is ‖x_i − y_j‖² − g_j. Its minimum over all targets, the c-transform of g, is the largest potential
 of the source that is feasible with g; where the minimum lies is a pair worth adding to a sparse linear program. All n·m
 prices are computed, but never kept: they are products of matrices in tiles that stay in the cache of a core.
+
+In partial transport no pair costs more than a cap. The smallest price is then that of distances, or the cap less the
+largest potential, whichever is smaller: min_j (min(c_ij, κ) − g_j) = min(min_j (c_ij − g_j), κ − max_j g_j).
 """
 
 from __future__ import annotations
@@ -13,20 +16,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.parallel import one_thread, side_by_side
+from ...compute.parallel import one_thread, side_by_side
 from .plan import squared
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: Rows and columns of a tile: the fastest of 32 to 256 by 2048 to 16384, in either precision.
-ROWS, COLUMNS = 128, 4096
+#: Rows and columns of a tile: the fastest of 128 to 4096 by 256 to 4096, in 2 to 50 dimensions and either precision.
+ROWS, COLUMNS = 1024, 512
 #: Rows that one thread takes at a time.
 SHARE = 2048
 
 
 class Prices(NamedTuple):
-    """For each source and each part of the targets the smallest price, and the target that has it."""
+    """For each source and each part of the targets the smallest price, and the target that has it by its distance."""
 
     value: Array
     target: Index
@@ -42,11 +45,14 @@ def even_cuts(n_targets: int, n_parts: int) -> Index:
     return np.linspace(0, n_targets, min(n_parts, n_targets) + 1).astype(np.int64)
 
 
-def price(x: Array, y: Array, g: Array, cuts: Sequence[int] | Index, *, single: bool = False) -> Prices:
+def price(
+    x: Array, y: Array, g: Array, cuts: Sequence[int] | Index, *, single: bool = False, cap: float = np.inf
+) -> Prices:
     """The smallest price of every source in each part of the targets, ``y[cuts[k]:cuts[k + 1]]``.
 
     Values are lower bounds, by the error that products of such numbers can have at most. In ``single`` precision the
-    search takes half the time, and that error is larger.
+    search takes half the time, and that error is larger. A pair costs ``cap`` at most. Targets are those of smallest
+    price by their distance, also where the cap makes the value smaller.
     """
     dtype = np.float32 if single else np.float64
     left = np.column_stack([-2 * x, np.ones(len(x))]).astype(dtype)
@@ -58,7 +64,8 @@ def price(x: Array, y: Array, g: Array, cuts: Sequence[int] | Index, *, single: 
         for part in range(len(cuts) - 1):
             target[rows, part] = _cheapest(left[rows], columns, int(cuts[part]), int(cuts[part + 1]))
     value = np.stack([squared(x, y, np.arange(len(x)), column) - g[column] for column in target.T], axis=1)
-    return Prices(value - allowance(x, y, g, dtype)[:, None], target)
+    value -= allowance(x, y, g, dtype)[:, None]
+    return Prices(np.minimum(value, cap - np.maximum.reduceat(g, np.asarray(cuts[:-1]))), target)
 
 
 def _cheapest(left: NDArray[Any], columns: NDArray[Any], first: int, last: int) -> Index:
@@ -89,10 +96,12 @@ def allowance(x: Array, y: Array, g: Array, dtype: type[np.floating[Any]] = np.f
     return error * sources * targets
 
 
-def price_side_by_side(x: Array, y: Array, g: Array, cuts: Sequence[int] | Index, *, single: bool = False) -> Prices:
+def price_side_by_side(
+    x: Array, y: Array, g: Array, cuts: Sequence[int] | Index, *, single: bool = False, cap: float = np.inf
+) -> Prices:
     """The same as :func:`price`, with the sources shared among all cores."""
     with one_thread():
         parts = side_by_side(
-            lambda start: price(x[start : start + SHARE], y, g, cuts, single=single), range(0, len(x), SHARE)
+            lambda start: price(x[start : start + SHARE], y, g, cuts, single=single, cap=cap), range(0, len(x), SHARE)
         )
     return Prices(*(np.concatenate(column) for column in zip(*parts, strict=True)))

@@ -1,0 +1,1 @@
+"""Linear programs of transport: whole, by column generation, and from coarse to fine."""
