@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from ..edge.options import FitOptions
 from ..edge.storage.fields import fitted
 from ._canvas import PALETTE, Drawn, dress, finish, key_beside, single
 from ._options import check_options, merged
@@ -56,10 +57,10 @@ def history(
     check_options(history, kwargs, Axes.plot, Line2D)
     stored = fitted(adata, key)
     losses = {name: np.atleast_1d(values) for name, values in stored.get("history", {}).items()}
-    if not losses or stored["params"]["parametrization"] == "linear":
+    if not losses or not FitOptions.read(stored["params"]).parametrization.trained:
         raise ValueError(
-            f"The fit at adata.uns[{key!r}] has no history: a linear energy is solved at once. How good it is, "
-            f"adata.uns[{key!r}]['diagnostics']['explained'] says."
+            f"The fit at adata.uns[{key!r}] has no history: no network was trained, and other energies are solved at "
+            f"once. How good it is, adata.uns[{key!r}]['diagnostics']['explained'] says."
         )
     axes = single(ax, size=(3.5, 2.6))
     for (name, values), colour in zip(losses.items(), PALETTE, strict=False):

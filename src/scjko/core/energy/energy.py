@@ -13,13 +13,22 @@ from ..motion.forecast import Forecast
 from ..motion.paths import Step
 from ..schemes import Parts, Scheme
 from ..timeline import Timeline, time_text
-from . import models
+from .envelopes import KantorovichPotential, MeanPotential
+from .models import LinearPotential, Model, NeuralPotential
 from .terms import InteractionTerm, InternalTerm, PotentialTerm, Units
 
 logger = logging.getLogger("scjko")
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+#: What a user calls a potential that is written like this.
+KINDS: dict[type[Model], str] = {
+    NeuralPotential: "neural",
+    LinearPotential: "linear",
+    KantorovichPotential: "Kantorovich",
+    MeanPotential: "stacked",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,7 +49,7 @@ class Energy:
     """How far cells go on after the last snapshot; ``None`` in fits of version 0.1, which repeat the last step."""
 
     def __repr__(self) -> str:
-        kind = "neural" if isinstance(self.potential_term.model, models.NeuralPotential) else "linear"
+        kind = KINDS[type(self.potential_term.model)]
         first, last = map(time_text, self.times[[0, -1]])
         return (
             f"Energy({kind} {', '.join(self.terms)}; {self.n_dims} dimensions, {len(self.times)} time points from "

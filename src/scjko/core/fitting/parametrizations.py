@@ -20,6 +20,11 @@ class Parametrization:
     #: What ``time_varying`` may be, beside None.
     variations: ClassVar[tuple[bool | str, ...]] = (True, False)
 
+    @property
+    def trained(self) -> bool:
+        """Whether there is a network, whose training has a history."""
+        return False
+
     def variation(self, time_varying: bool | str) -> Variation:
         """How the potential varies in time."""
         raise NotImplementedError
@@ -73,6 +78,11 @@ class Neural(Parametrization):
         check_integer("batch_size", self.batch_size)
         check_positive("learning_rate", self.learning_rate)
         check_option("time_label", self.time_label, TIME_LABELS)
+
+    @property
+    def trained(self) -> bool:
+        """There is a network."""
+        return True
 
     def variation(self, time_varying: bool | str) -> Variation:
         """One network for all times, or one that reads a label of the interval."""
@@ -180,6 +190,11 @@ class Stacked(Parametrization):
                 raise TypeError(f"{name} must be sj.{kind.__name__}(...), not {given!r}.")
 
     @property
+    def trained(self) -> bool:
+        """Whether the network has a share."""
+        return self.share != 1
+
+    @property
     def open(self) -> bool:
         """Whether something is left to be chosen."""
         own = self.kantorovich
@@ -200,7 +215,7 @@ class Stacked(Parametrization):
 
 
 PARAMETRIZATIONS: dict[str, type[Parametrization]] = {
-    kind.name: kind for kind in (Stacked, Neural, Linear, Kantorovich)
+    kind.name: kind for kind in (Neural, Linear, Kantorovich, Stacked)
 }
 
 
@@ -208,5 +223,5 @@ def as_parametrization(value: Any) -> Parametrization:
     """A parametrisation from its name, or itself; ``"auto"`` leaves the choice to the fit."""
     if isinstance(value, Parametrization):
         return value
-    check_option("parametrization", value, ("auto", *PARAMETRIZATIONS))
+    check_option("parametrization", value, (*PARAMETRIZATIONS, "auto"))
     return Stacked() if value == "auto" else PARAMETRIZATIONS[value]()

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from ..condition import Conditions
-from ..energy.envelopes import KantorovichPotential, MeanPotential
+from ..energy.envelopes import MeanPotential
 from ..energy.specification import Terms
 from ..schemes import Scheme
 from ..transport import Coupling
 from .choice import Choice, beside_others, choose
 from .descent import UPDATES, descend, resolved
-from .envelopes import kantorovich_weights, members
+from .envelopes import solve_kantorovich
 from .parametrizations import Kantorovich, Stacked
 from .problem import Course, Formulation, Problem, Solved
 
@@ -91,33 +91,22 @@ def stack(
     random_state: int,
     on_progress: Callable[[float], object],
 ) -> tuple[Stacked, Solved]:
-    """The parts that have a share, and the mean of them."""
-    share = stacked.share
+    """The parts that have a share, or the mean of both."""
+    share, scheme = stacked.share, formulation.scheme
     assert share is not None
-    parts, widths, potentials, solved = [], [], {}, None
-    if share < 1:
-        variation = stacked.network.variation(not formulation.variation.static)
-        posed = replace(formulation, variation=variation)
-        if share > 0:
-            problem = posed.problem(rows)
-            stacked = replace(stacked, network=beside_others(stacked.network, len(problem.z), UPDATES))
-        network = resolved(stacked.network, len(problem.z), posed.scheme, variation)
-        stacked = replace(stacked, network=network)
-        solved = descend(problem, network, random_state, on_progress)
-        if share == 0:
-            return stacked, solved
-        parts.append(solved.model)
-        widths.append(problem.inputs.shape[1])
-        potentials["part0"] = solved.weights["potential"]
-    own = stacked.kantorovich
-    assert own.softness is not None and own.n_members is not None
-    made = members(course, own.n_members, random_state)
-    weights = kantorovich_weights(made, course, formulation, own.softness)
     if share == 1:
-        return stacked, Solved({"potential": weights}, KantorovichPotential(), None)
-    potentials["part1"] = weights
-    assert solved is not None
-    parts.append(KantorovichPotential())
-    widths.append(len(weights))
-    model = MeanPotential(tuple(parts), (1 - share, share), tuple(widths))
-    return stacked, solved._replace(weights={"potential": potentials}, model=model)
+        return stacked, solve_kantorovich(course, formulation, stacked.kantorovich, random_state)
+    network, variation = stacked.network, formulation.variation
+    if share > 0:
+        variation = network.variation(True)
+        problem = replace(formulation, variation=variation).problem(rows)
+        network = beside_others(network, len(problem.z), UPDATES)
+    network = resolved(network, len(problem.z), scheme, variation)
+    stacked, one = replace(stacked, network=network), descend(problem, network, random_state, on_progress)
+    if share == 0:
+        return stacked, one
+    other = solve_kantorovich(course, formulation, stacked.kantorovich, random_state)
+    weights = {"part0": one.weights["potential"], "part1": other.weights["potential"]}
+    widths = problem.inputs.shape[1], len(weights["part1"])
+    model = MeanPotential((one.model, other.model), (1 - share, share), widths)
+    return stacked, one._replace(weights={"potential": weights}, model=model)

@@ -1,0 +1,107 @@
+"""Fits that choose between a network and a Kantorovich potential: stored, read, repeated and used like any other."""
+
+from __future__ import annotations
+
+import anndata
+import numpy as np
+import pytest
+from helpers import simulate
+
+import scjko as sj
+
+QUICK = sj.Neural(layers=(8,), epochs=20)
+KINDS = [
+    pytest.param(sj.Kantorovich(softness=0.05, n_members=2), id="kantorovich"),
+    pytest.param(
+        sj.Stacked(share=0.5, kantorovich=sj.Kantorovich(softness=0.05, n_members=2), network=QUICK), id="mean"
+    ),
+    pytest.param(sj.Stacked(share=0.0, network=QUICK), id="network"),
+    pytest.param(sj.Stacked(share=1.0, kantorovich=sj.Kantorovich(softness=0.05, n_members=1)), id="one plan"),
+]
+
+
+def fitted(parametrization, **options):
+    adata = simulate(200)
+    sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=parametrization, progress=False, **options)
+    return adata
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_keep_the_energy_to_the_bit_and_the_call_that_repeats_it(kind, tmp_path):
+    adata = fitted(kind)
+    adata.write_h5ad(tmp_path / "fit.h5ad")
+    energy, read = sj.get.energy(adata), sj.get.energy(anndata.read_h5ad(tmp_path / "fit.h5ad"))
+    x, t = adata.obsm["X_latent"], adata.obs["day"].to_numpy()
+    for name in ("potential", "velocity", "hessian"):
+        np.testing.assert_array_equal(getattr(read, name)(x, t), getattr(energy, name)(x, t))
+    assert repr(read) == repr(energy)
+    again = fitted(**{k: v for k, v in sj.get.params(adata).items() if k in ("parametrization", "scheme")})
+    np.testing.assert_array_equal(again.obsm["jko_predicted"], adata.obsm["jko_predicted"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_steps_over_parts_of_an_interval_compose(kind):
+    """An envelope with edges is a harder equation to solve than a network."""
+    adata = fitted(kind)
+    energy = sj.get.energy(adata)
+    t0, t1 = energy.times[:2]
+    x = adata.obsm["X_latent"][adata.obs["day"] == t0]
+    half = energy.move(x, t0, (t0 + t1) / 2)
+    whole, rest = energy.move(x, t0, t1), energy.move(half.positions, (t0 + t1) / 2, t1)
+    assert rest.converged.mean() > 0.95
+    size = np.ptp(x, axis=0).max()
+    np.testing.assert_allclose(rest.positions[rest.converged], whole.positions[rest.converged], atol=1e-3 * size)
+
+
+def test_everything_that_reads_a_fit_reads_this_one():
+    adata = fitted(KINDS[1].values[0])
+    between = sj.tl.interpolate(adata, 1.5)
+    assert np.isfinite(between.obsm["X_jko"]).all()
+    assert np.isfinite(sj.tl.predict(adata).obsm["X_jko"]).all()
+    matrix = sj.tl.transition_matrix(adata, 5, copy=True)
+    assert matrix is not None
+    sj.pl.history(adata, show=False)
+
+
+def test_what_was_chosen_and_why_is_stored():
+    adata = fitted(sj.Stacked(network=QUICK))
+    table = adata.uns["jko"]["choice"]
+    assert {"softness", "share", "n_members", "error", "chosen"} == set(table)
+    assert table["chosen"].sum() == 1 and np.isfinite(table["error"]).all()
+    chosen = sj.get.params(adata)["parametrization"]
+    assert chosen.share == table["share"][table["chosen"]][0]
+
+
+def test_a_potential_without_training_has_no_history():
+    with pytest.raises(ValueError, match="no network was trained"):
+        sj.pl.history(fitted(KINDS[0].values[0]), show=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda own: own.pop("heights"), "lacks heights"),
+        (lambda own: own.update(points=own["points"][:, :-1]), "points has the shape"),
+        (lambda own: own.update(softness=np.float32(0)), "softness is not above zero"),
+    ],
+    ids=["missing", "shape", "softness"],
+)
+def test_damaged_envelopes_are_refused_by_name(change, message):
+    adata = fitted(KINDS[0].values[0])
+    change(adata.uns["jko"]["weights"]["potential"]["0"])
+    with pytest.raises(ValueError, match=message):
+        sj.get.energy(adata)
+
+
+@pytest.mark.parametrize(
+    ("options", "culprit"),
+    [
+        ({"share": 1.5}, "share=1.5"),
+        ({"network": "small"}, "network must be sj.Neural"),
+        ({"kantorovich": sj.Neural()}, "kantorovich must be sj.Kantorovich"),
+    ],
+    ids=["share", "network", "kantorovich"],
+)
+def test_options_that_make_no_sense_are_refused(options, culprit):
+    with pytest.raises((TypeError, ValueError), match=culprit):
+        sj.Stacked(**options)
