@@ -80,13 +80,14 @@ def multiscale(
     rng = np.random.default_rng(random_state)
     problem = Problem.of(x, y, a, b, rng, cap)
     plan, guess, clusters = coarse_start(*problem[:4], rng, cap)
-    sweeps = max_sweeps or (4 if len(problem.x) * len(problem.y) <= VERY_MANY else 2)
+    very_many = len(problem.x) * len(problem.y) > VERY_MANY
+    sweeps = max_sweeps or (2 if very_many else 4)
     potentials, proven = guess, -np.inf
     for k in range(sweeps):
         whole = k == sweeps - 1 and len(plan.mass) <= WHOLE
         size = WHOLE if whole else SMALLEST_BLOCK * 2 ** min(k, 3)
         first = k == 0 < sweeps - 1 and len(plan.mass) > size
-        aim = max(FIRST, tolerance / 4) if first else tolerance / 4
+        aim = max(FIRST, tolerance / 4) if first else tolerance if very_many and max_sweeps is None else tolerance / 4
         plan, guess, one_block = refined(problem, plan, guess, clusters, size, aim, rng)
         if first:
             continue  # the first sweep proves little, and the bound takes as long
