@@ -55,7 +55,9 @@ def test_every_object_is_in_the_api_page_with_all_its_options(name):
     row = re.search(rf"^\| `sj\.{name}\(.*$", (DOCS / "api.md").read_text(), re.M)
     assert row, f"sj.{name} is not in docs/api.md"
     for option in inspect.signature(getattr(sj, name)).parameters.values():
-        known = "" if option.default is None else f"={option.default!r}".replace("'", '"')
+        made = type(option.default).__name__  # options may be objects with options of their own
+        written = f"sj.{made}()" if made in OBJECTS else repr(option.default).replace("'", '"')
+        known = "" if option.default is None else f"={written}"
         assert f"`{option.name}{known}`" in row[0], f"{option.name} of sj.{name}, or its default, is not in docs/api.md"
 
 

@@ -73,7 +73,7 @@ UPWARD = {
     "motion/interpolation.py": {"judging.baselines", "judging.metrics"},
     "motion/forecast.py": {"judging.metrics"},
     # Settings are chosen by the distance of predicted populations, which judges them later.
-    "fitting/choice.py": {"judging.metrics"},
+    "fitting/stacked/choice.py": {"judging.metrics"},
 }
 #: The rest of the package, and what each part imports beside itself. Nothing imports the command line.
 PARTS = {

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from scjko.core.energy.specification import Terms
-from scjko.core.fitting.choice import _better
 from scjko.core.fitting.fit import fit
 from scjko.core.fitting.parametrizations import Kantorovich, Neural, Stacked
+from scjko.core.fitting.stacked.choice import _better
 from scjko.core.timeline import Timeline
 from scjko.core.transport import couple, sinkhorn
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from scjko.core.energy.energy import Energy
+from scjko.core.energy.models import Everywhere
 from scjko.core.energy.terms import PotentialTerm, Units
 from scjko.core.schemes import BOTH, EXPLICIT, IMPLICIT, MIDPOINT
 from scjko.core.timeline import Timeline
@@ -21,7 +22,7 @@ SCHEMES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "both": BOTH, "midpoint":
 
 
 @dataclass(frozen=True)
-class Bumpy:
+class Bumpy(Everywhere):
     """A bumpy bowl that differs from place to place, and is curved by at most 0.9."""
 
     def value(self, weights, z, c):

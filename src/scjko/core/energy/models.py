@@ -43,7 +43,7 @@ class Model(Protocol):
     def __hash__(self) -> int: ...
 
 
-class _Everywhere:
+class Everywhere:
     """A model that has the same weights at every place."""
 
     by_place: ClassVar[bool] = False
@@ -57,7 +57,7 @@ class _Everywhere:
         return 1
 
 
-class NeuralPotential(_Everywhere, nn.Module):
+class NeuralPotential(Everywhere, nn.Module):
     """A multi-layer perceptron with softplus activations, as in the paper's appendix on network architecture."""
 
     layers: tuple[int, ...]
@@ -83,7 +83,7 @@ class NeuralPotential(_Everywhere, nn.Module):
 
 
 @dataclass(frozen=True)
-class LinearPotential(_Everywhere):
+class LinearPotential(Everywhere):
     """V(z, c) = Σ c_m θ_mi φ_i(z): monomials and radial basis functions, with coefficients that c mixes.
 
     ``c`` has one entry for each row of coefficients: a single one if the potential does not vary in time, an indicator

@@ -18,16 +18,16 @@ from ..motion.forecast import judged
 from ..schemes import scheme_of
 from ..timeline import Timeline
 from ..transport import Coupling, OperatorCoupling
-from .choice import Choice
 from .closed_form import Solution
 from .descent import descend, resolved
-from .envelopes import solve_kantorovich
 from .heights import offsets
 from .linear import solve_linear
 from .noise import Noise, estimate_noise
 from .parametrizations import Kantorovich, Linear, Neural, Parametrization, Stacked
 from .problem import STILL, Course, Formulation, Problem, Solved, common_speed
-from .stacking import settled, stack
+from .stacked.choice import Choice
+from .stacked.envelopes import solve_kantorovich
+from .stacked.stacking import settled, stack
 
 Array = NDArray[np.float64]
 

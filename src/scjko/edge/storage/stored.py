@@ -21,16 +21,13 @@ from ...core.timeline import Timeline
 from ...core.transport import REPLACED, SOLVERS
 from ...core.variation import Joined, Variation
 from ..options import READY_MADE, FitOptions
+from .parts import Unreadable, float32, mapping, numbers
 from .serialized import FORMAT, Layout, layout
 
 #: What ``uns[key]`` of a fit always has.
 FIELDS = ("params", "times", "weights", "scaling", "version")
 #: Monomials of a higher degree overflow for every population: no fit has them.
 HIGHEST_DEGREE = 1000
-
-
-class _Unreadable(Exception):
-    """What is wrong with a stored fit."""
 
 
 def check_stored(stored: Any, key: str) -> None:
@@ -44,7 +41,7 @@ def check_stored(stored: Any, key: str) -> None:
     try:
         _check_version(stored["version"], stored.get("format", 1))
         _check_fit(stored)
-    except _Unreadable as error:
+    except Unreadable as error:
         raise ValueError(
             f"The fit at adata.uns[{key!r}] cannot be read: {error}. It was changed or damaged after it was written, "
             "or is of another version; fit again with sj.tl.fit_energy."
@@ -55,58 +52,58 @@ def _check_version(written: Any, form: Any) -> None:
     """Files of earlier versions open; those of a later format or major version need not."""
     ours, theirs = (re.match(r"(\d+)\.", str(text)) for text in (version("scjko"), written))
     if theirs is None:
-        raise _Unreadable(f"version is {written!r}, no number of a version")
+        raise Unreadable(f"version is {written!r}, no number of a version")
     if ours is not None and int(theirs[1]) > int(ours[1]):
-        raise _Unreadable(f"it was written by scjko {written}, and this is {version('scjko')}, which is older")
-    if _numbers(form, "format", (), whole=True) not in (1, FORMAT):
-        raise _Unreadable(
+        raise Unreadable(f"it was written by scjko {written}, and this is {version('scjko')}, which is older")
+    if numbers(form, "format", (), whole=True) not in (1, FORMAT):
+        raise Unreadable(
             f"it has format {form}, written by scjko {written}, and this is {version('scjko')}, which reads formats up "
             f"to {FORMAT}; update scjko"
         )
 
 
 def _check_fit(stored: Mapping[str, Any]) -> None:
-    times = _numbers(stored["times"], "times", (None,))
+    times = numbers(stored["times"], "times", (None,))
     if len(times) < 2 or not (np.diff(times) > 0).all():
-        raise _Unreadable("times are not two or more increasing numbers")
-    params = _check_params(_mapping(stored["params"], "params"), "format" in stored)
+        raise Unreadable("times are not two or more increasing numbers")
+    params = _check_params(mapping(stored["params"], "params"), "format" in stored)
     n_dims = int(params["n_pcs"])
-    scaling = _mapping(stored["scaling"], "scaling", ("center", "length", "speed", "offsets"))
-    _numbers(scaling["center"], "scaling/center", (n_dims,))
+    scaling = mapping(stored["scaling"], "scaling", ("center", "length", "speed", "offsets"))
+    numbers(scaling["center"], "scaling/center", (n_dims,))
     current = "format" in stored
     speeds = (len(times) - 1,) if current else ()
     shapes: dict[str, tuple[int | None, ...]] = {"length": (), "speed": speeds, **({"reach": ()} if current else {})}
     for name, shape in shapes.items():
-        if not (_numbers(scaling.get(name), f"scaling/{name}", shape) > 0).all():
-            raise _Unreadable(f"scaling/{name} is not above zero")
+        if not (numbers(scaling.get(name), f"scaling/{name}", shape) > 0).all():
+            raise Unreadable(f"scaling/{name} is not above zero")
     if current:
-        _check_forecast(_mapping(stored.get("forecast"), "forecast", ("damping", "ratio", "n_judged")))
-    _numbers(scaling["offsets"], "scaling/offsets", (len(times) - 1, 2))
+        _check_forecast(mapping(stored.get("forecast"), "forecast", ("damping", "ratio", "n_judged")))
+    numbers(scaling["offsets"], "scaling/offsets", (len(times) - 1, 2))
     _check_weights(stored, params, times, n_dims)
     if "whitening" in stored:
-        whitening = _mapping(stored["whitening"], "whitening", ("mean", "std"))
-        _numbers(whitening["mean"], "whitening/mean", (n_dims,))
-        if not (_numbers(whitening["std"], "whitening/std", (n_dims,)) > 0).all():
-            raise _Unreadable("whitening/std is not above zero")
-    couplings = _mapping(stored.get("couplings"), "couplings", ("solver", "n_source", "n_target"))
+        whitening = mapping(stored["whitening"], "whitening", ("mean", "std"))
+        numbers(whitening["mean"], "whitening/mean", (n_dims,))
+        if not (numbers(whitening["std"], "whitening/std", (n_dims,)) > 0).all():
+            raise Unreadable("whitening/std is not above zero")
+    couplings = mapping(stored.get("couplings"), "couplings", ("solver", "n_source", "n_target"))
     for name in ("n_source", "n_target"):
-        _numbers(couplings[name], f"couplings/{name}", (len(times) - 1,), whole=True)
+        numbers(couplings[name], f"couplings/{name}", (len(times) - 1,), whole=True)
     solvers = np.atleast_1d(couplings["solver"])
     if solvers.shape != (len(times) - 1,) or not {str(name) for name in solvers} <= {
         *SOLVERS,
         *REPLACED,
         READY_MADE,
     } - {"auto"}:
-        raise _Unreadable(f"couplings/solver does not name a solver for each of {len(times) - 1} intervals")
-    for name, losses in _mapping(stored.get("history", {}), "history").items():
-        _numbers(losses, f"history/{name}", None)
+        raise Unreadable(f"couplings/solver does not name a solver for each of {len(times) - 1} intervals")
+    for name, losses in mapping(stored.get("history", {}), "history").items():
+        numbers(losses, f"history/{name}", None)
 
 
 def _check_forecast(forecast: Mapping[str, Any]) -> None:
-    if not 0 <= _numbers(forecast["damping"], "forecast/damping", ()) <= 1:
-        raise _Unreadable("forecast/damping is not between zero and one")
-    if _numbers(forecast["n_judged"], "forecast/n_judged", (), whole=True) > 0:
-        _numbers(forecast["ratio"], "forecast/ratio", ())  # of none judged it is NaN
+    if not 0 <= numbers(forecast["damping"], "forecast/damping", ()) <= 1:
+        raise Unreadable("forecast/damping is not between zero and one")
+    if numbers(forecast["n_judged"], "forecast/n_judged", (), whole=True) > 0:
+        numbers(forecast["ratio"], "forecast/ratio", ())  # of none judged it is NaN
 
 
 def _check_params(params: Mapping[str, Any], current: bool) -> Mapping[str, Any]:
@@ -121,65 +118,65 @@ def _check_params(params: Mapping[str, Any], current: bool) -> Mapping[str, Any]
         _check_choice(params.get(name), f"params/{name}", options)
     kind = PARAMETRIZATIONS[params["parametrization"]]
     if params["time_varying"] not in kind.variations:
-        raise _Unreadable("params/time_varying is 'smooth', which a neural potential cannot be")
+        raise Unreadable("params/time_varying is 'smooth', which a neural potential cannot be")
     for name in ("time_key", "use_rep", "coupling", *(name for name in ("weight_key",) if name in params)):
         if not isinstance(params.get(name), str):
-            raise _Unreadable(f"params/{name} is {params.get(name)!r}, no name of a field")
+            raise Unreadable(f"params/{name} is {params.get(name)!r}, no name of a field")
     _check_choice(params["coupling"], "params/coupling", (*SOLVERS, READY_MADE))
     least = {"n_pcs": 1, "random_state": 0} | ({} if current else {"coupling_batch": 2})
     for name, lowest in least.items():
-        value = _numbers(params.get(name), f"params/{name}", (), whole=True)
+        value = numbers(params.get(name), f"params/{name}", (), whole=True)
         if value < lowest:
-            raise _Unreadable(f"params/{name} is {value}, below {lowest}")
-    if not current and not _numbers(params.get("epsilon"), "params/epsilon", ()) > 0:
-        raise _Unreadable("params/epsilon is not above zero")
+            raise Unreadable(f"params/{name} is {value}, below {lowest}")
+    if not current and not numbers(params.get("epsilon"), "params/epsilon", ()) > 0:
+        raise Unreadable("params/epsilon is not above zero")
     if "time_values" in params:
-        told = _mapping(params["time_values"], "params/time_values", ("labels", "times"))
-        _numbers(told["times"], "params/time_values/times", (len(np.atleast_1d(told["labels"])),))
-    layers = np.atleast_1d(_numbers(_layers(params), "params/layers", None, whole=True))
+        told = mapping(params["time_values"], "params/time_values", ("labels", "times"))
+        numbers(told["times"], "params/time_values/times", (len(np.atleast_1d(told["labels"])),))
+    layers = np.atleast_1d(numbers(_layers(params), "params/layers", None, whole=True))
     if layers.ndim > 1 or (layers < 1).any():
-        raise _Unreadable("params/layers are not widths of layers")
+        raise Unreadable("params/layers are not widths of layers")
     try:
         FitOptions.read(params)
     except (TypeError, ValueError, KeyError) as error:
-        raise _Unreadable(f"params are not those of a fit ({error})") from None
+        raise Unreadable(f"params are not those of a fit ({error})") from None
     return params
 
 
 def _check_choice(value: Any, where: str, options: Iterable[Any]) -> None:
     if not isinstance(value, str | bool | np.bool_) or value not in tuple(options):
-        raise _Unreadable(f"{where} is {value!r}, none of {', '.join(map(repr, options))}")
+        raise Unreadable(f"{where} is {value!r}, none of {', '.join(map(repr, options))}")
 
 
 def _layers(params: Mapping[str, Any]) -> Any:
     """The widths of the layers of a network; of other energies there are none."""
     kind = params["parametrization"]
     if kind == Stacked.name:
-        own = _mapping(params.get(kind), f"params/{kind}", ("share", "network"))
-        return _mapping(own["network"], f"params/{kind}/network").get("layers")
+        own = mapping(params.get(kind), f"params/{kind}", ("share", "network"))
+        return mapping(own["network"], f"params/{kind}/network").get("layers")
     if kind != Neural.name:
         return np.zeros(0, np.int64) + 1
-    return _mapping(params.get(Neural.name, params), "params/neural").get("layers")
+    return mapping(params.get(Neural.name, params), "params/neural").get("layers")
 
 
 def _share(params: Mapping[str, Any]) -> float | None:
     """The share of a Kantorovich potential; None of a linear energy, which has neither that nor a network."""
     kind = params["parametrization"]
     if kind == Stacked.name:
-        return float(_numbers(params[kind]["share"], f"params/{kind}/share", ()))
+        return float(numbers(params[kind]["share"], f"params/{kind}/share", ()))
     return {Neural.name: 0.0, Kantorovich.name: 1.0}.get(kind)
 
 
 def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: NDArray[Any], n_dims: int) -> None:
-    weights = _mapping(stored["weights"], "weights", ("potential",))
+    weights = mapping(stored["weights"], "weights", ("potential",))
     strange = [term for term in weights if term not in TERMS]
     if strange:
-        raise _Unreadable(f"weights has {strange[0]!r}, none of {', '.join(map(repr, TERMS))}")
+        raise Unreadable(f"weights has {strange[0]!r}, none of {', '.join(map(repr, TERMS))}")
     form = layout(stored)
     n_inputs = form.variation.n_inputs(Timeline(times), form.scheme.anchors)
     for term, told in (("potential", n_inputs), ("interaction", 1)):
         if term in weights:
-            model, where, share = _mapping(weights[term], f"weights/{term}"), f"weights/{term}", _share(params)
+            model, where, share = mapping(weights[term], f"weights/{term}"), f"weights/{term}", _share(params)
             if share is None:
                 _check_features(model, where, n_dims, told)
             elif share == 0:
@@ -188,46 +185,46 @@ def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: 
                 _check_envelopes(model, where, n_dims, told)
             else:
                 network, envelopes = (part.n_inputs(Timeline(times), form.scheme.anchors) for part in _parts(form))
-                _mapping(model, where, ("part0", "part1"), only=True)
-                _check_network(_mapping(model["part0"], f"{where}/part0"), f"{where}/part0", n_dims + network, params)
-                _check_envelopes(_mapping(model["part1"], f"{where}/part1"), f"{where}/part1", n_dims, envelopes)
+                mapping(model, where, ("part0", "part1"), only=True)
+                _check_network(mapping(model["part0"], f"{where}/part0"), f"{where}/part0", n_dims + network, params)
+                _check_envelopes(mapping(model["part1"], f"{where}/part1"), f"{where}/part1", n_dims, envelopes)
     if "internal" in weights:
-        beta = _mapping(weights["internal"], "weights/internal", ("beta",))["beta"]
-        if _float32(beta, "weights/internal/beta", ()) < 0:
-            raise _Unreadable("weights/internal/beta is below zero")
+        beta = mapping(weights["internal"], "weights/internal", ("beta",))["beta"]
+        if float32(beta, "weights/internal/beta", ()) < 0:
+            raise Unreadable("weights/internal/beta is below zero")
     for name, term in (("populations", "interaction"), ("mixtures", "internal")):
         if (term in weights) != (name in stored):
-            raise _Unreadable(f"it has one of {name} and weights/{term} without the other")
+            raise Unreadable(f"it has one of {name} and weights/{term} without the other")
     inner = {k + anchor for k in range(len(times) - 1) for anchor in form.scheme.anchors}
     places = [f"{place:g}" for place in sorted({*range(len(times)), *inner})]
     for k in places:
         if "populations" in stored:
             part = _part(stored, "populations", k, places, ("points", "weight"))
-            n = len(_float32(part["points"], f"populations/{k}/points", (None, n_dims)))
-            _float32(part["weight"], f"populations/{k}/weight", (n,))
+            n = len(float32(part["points"], f"populations/{k}/points", (None, n_dims)))
+            float32(part["weight"], f"populations/{k}/weight", (n,))
         if "mixtures" in stored:
             part = _part(stored, "mixtures", k, places, ("log_weights", "means", "precisions"))
-            n = len(_numbers(part["log_weights"], f"mixtures/{k}/log_weights", (None,)))
-            _numbers(part["means"], f"mixtures/{k}/means", (n, n_dims))
-            _numbers(part["precisions"], f"mixtures/{k}/precisions", (n, n_dims, n_dims))
+            n = len(numbers(part["log_weights"], f"mixtures/{k}/log_weights", (None,)))
+            numbers(part["means"], f"mixtures/{k}/means", (n, n_dims))
+            numbers(part["precisions"], f"mixtures/{k}/precisions", (n, n_dims, n_dims))
 
 
 def _part(stored: Mapping[str, Any], name: str, k: str, places: list[str], fields: Sequence[str]) -> Mapping[str, Any]:
-    parts = _mapping(stored[name], name, places)
+    parts = mapping(stored[name], name, places)
     if len(parts) > len(places):
-        raise _Unreadable(f"{name} are of {len(parts)} snapshots, and there are {len(places)}")
-    return _mapping(parts[k], f"{name}/{k}", fields, only=True)
+        raise Unreadable(f"{name} are of {len(parts)} snapshots, and there are {len(places)}")
+    return mapping(parts[k], f"{name}/{k}", fields, only=True)
 
 
 def _check_network(model: Mapping[str, Any], where: str, n_inputs: int, params: Mapping[str, Any]) -> None:
     layers = np.atleast_1d(_layers(params))
     widths = [n_inputs, *map(int, layers), 1]
     names = [f"Dense_{i}" for i in range(len(widths) - 1)]
-    _mapping(model, where, names, only=True)
+    mapping(model, where, names, only=True)
     for name, n, m in zip(names, widths[:-1], widths[1:], strict=True):
-        dense = _mapping(model[name], f"{where}/{name}", ("kernel", "bias"), only=True)
-        _float32(dense["kernel"], f"{where}/{name}/kernel", (n, m))
-        _float32(dense["bias"], f"{where}/{name}/bias", (m,))
+        dense = mapping(model[name], f"{where}/{name}", ("kernel", "bias"), only=True)
+        float32(dense["kernel"], f"{where}/{name}/kernel", (n, m))
+        float32(dense["bias"], f"{where}/{name}/bias", (m,))
 
 
 def _parts(form: Layout) -> tuple[Variation, ...]:
@@ -235,74 +232,24 @@ def _parts(form: Layout) -> tuple[Variation, ...]:
 
 
 def _check_envelopes(model: Mapping[str, Any], where: str, n_dims: int, n_places: int) -> None:
-    _mapping(model, where, names := [str(place) for place in range(n_places)], only=True)
+    mapping(model, where, names := [str(place) for place in range(n_places)], only=True)
     for name in names:
-        own = _mapping(model[name], f"{where}/{name}", ("points", "heights", "softness", "scale"), only=True)
-        shape = _float32(own["heights"], f"{where}/{name}/heights", (None, None)).shape
-        _float32(own["points"], f"{where}/{name}/points", (*shape, n_dims))
-        _float32(own["scale"], f"{where}/{name}/scale", ())
+        own = mapping(model[name], f"{where}/{name}", ("points", "heights", "softness", "scale"), only=True)
+        shape = float32(own["heights"], f"{where}/{name}/heights", (None, None)).shape
+        float32(own["points"], f"{where}/{name}/points", (*shape, n_dims))
+        float32(own["scale"], f"{where}/{name}/scale", ())
         if not shape[0] or not shape[1]:
-            raise _Unreadable(f"{where}/{name}/heights is empty")
-        if not _float32(own["softness"], f"{where}/{name}/softness", ()) > 0:
-            raise _Unreadable(f"{where}/{name}/softness is not above zero")
+            raise Unreadable(f"{where}/{name}/heights is empty")
+        if not float32(own["softness"], f"{where}/{name}/softness", ()) > 0:
+            raise Unreadable(f"{where}/{name}/softness is not above zero")
 
 
 def _check_features(model: Mapping[str, Any], where: str, n_dims: int, n_mixed: int) -> None:
-    _mapping(model, where, ("exponents", "centers", "width", "theta"), only=True)
-    exponents = _numbers(model["exponents"], f"{where}/exponents", (None, n_dims), whole=True)
+    mapping(model, where, ("exponents", "centers", "width", "theta"), only=True)
+    exponents = numbers(model["exponents"], f"{where}/exponents", (None, n_dims), whole=True)
     if exponents.size and (exponents.min() < 0 or exponents.sum(axis=1).max() > HIGHEST_DEGREE):
-        raise _Unreadable(f"{where}/exponents are not powers from 0 to {HIGHEST_DEGREE}")
-    n_centers = len(_float32(model["centers"], f"{where}/centers", (None, n_dims)))
-    if not _float32(model["width"], f"{where}/width", ()) > 0:
-        raise _Unreadable(f"{where}/width is not above zero")
-    _float32(model["theta"], f"{where}/theta", (n_mixed, len(exponents) + n_centers))
-
-
-def _there(value: Any, where: str) -> None:
-    if value is None:
-        raise _Unreadable(f"it lacks {where}")
-
-
-def _mapping(value: Any, where: str, names: Sequence[str] = (), only: bool = False) -> Mapping[str, Any]:
-    """``value``, if it is a mapping that has these names (``only`` these)."""
-    _there(value, where)
-    if not isinstance(value, Mapping):
-        raise _Unreadable(f"{where} is {type(value).__name__}, not a group of entries")
-    missing = [name for name in names if name not in value]
-    if missing:
-        raise _Unreadable(f"{where} lacks {', '.join(missing)}")
-    strange = [str(name) for name in value if only and name not in names]
-    if strange:
-        raise _Unreadable(f"{where} has {', '.join(strange[:5])}, which no fit writes")
-    return value
-
-
-def _numbers(value: Any, where: str, shape: tuple[int | None, ...] | None, *, whole: bool = False) -> NDArray[Any]:
-    """``value`` as finite numbers of this shape, in which None stands for any length; of any shape if that is None."""
-    _there(value, where)
-    try:
-        found = np.shape(value)
-    except ValueError:  # lists of different lengths
-        raise _Unreadable(f"{where} is not an array") from None
-    # Before it is read: what claims to be huge is not.
-    if shape is not None and not _fits(found, shape):
-        expected = ", ".join("any" if n is None else str(n) for n in shape)
-        raise _Unreadable(f"{where} has the shape {found}, where the rest of the fit asks for ({expected})")
-    numbers = np.asarray(value)
-    if numbers.dtype.kind not in ("iu" if whole and numbers.size else "fiu"):
-        raise _Unreadable(f"{where} is of type {numbers.dtype}, not {'whole numbers' if whole else 'numbers'}")
-    if not np.isfinite(numbers).all():
-        raise _Unreadable(f"{where} holds NaN or infinite numbers")
-    return numbers
-
-
-def _float32(value: Any, where: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """As :func:`_numbers`, and finite in single precision too."""
-    numbers = _numbers(value, where, shape)
-    if numbers.size and np.abs(numbers).max() > np.finfo(np.float32).max:
-        raise _Unreadable(f"{where} holds numbers beyond single precision")
-    return numbers
-
-
-def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
-    return len(found) == len(shape) and all(n is None or n == m for n, m in zip(shape, found, strict=True))
+        raise Unreadable(f"{where}/exponents are not powers from 0 to {HIGHEST_DEGREE}")
+    n_centers = len(float32(model["centers"], f"{where}/centers", (None, n_dims)))
+    if not float32(model["width"], f"{where}/width", ()) > 0:
+        raise Unreadable(f"{where}/width is not above zero")
+    float32(model["theta"], f"{where}/theta", (n_mixed, len(exponents) + n_centers))

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..energy.envelopes import ABSENT, KantorovichPotential
-from ..energy.models import Weights
-from ..transport import Coupling
-from .halves import halves
-from .parametrizations import Kantorovich
-from .problem import Course, Formulation, Solved
+from ...energy.envelopes import ABSENT, KantorovichPotential
+from ...energy.models import Weights
+from ...transport import Coupling
+from ..halves import halves
+from ..parametrizations import Kantorovich
+from ..problem import Course, Formulation, Solved
 
 Array = NDArray[np.float64]
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..condition import Conditions
-from ..energy.envelopes import MeanPotential
-from ..energy.specification import Terms
-from ..schemes import Scheme
-from ..transport import Coupling
+from ...condition import Conditions
+from ...energy.envelopes import MeanPotential
+from ...energy.specification import Terms
+from ...schemes import Scheme
+from ...transport import Coupling
+from ..descent import UPDATES, descend, resolved
+from ..parametrizations import Kantorovich, Stacked
+from ..problem import Course, Formulation, Problem, Solved
 from .choice import Choice, beside_others, choose
-from .descent import UPDATES, descend, resolved
 from .envelopes import solve_kantorovich
-from .parametrizations import Kantorovich, Stacked
-from .problem import Course, Formulation, Problem, Solved
 
 logger = logging.getLogger("scjko")
 

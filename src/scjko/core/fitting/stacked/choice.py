@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.parallel import side_by_side
-from ..energy.envelopes import partners
-from ..energy.terms import PotentialTerm
-from ..judging.metrics import emd
-from .descent import descend, resolved, updates_of
+from ...compute.parallel import side_by_side
+from ...energy.envelopes import partners
+from ...energy.terms import PotentialTerm
+from ...judging.metrics import emd
+from ..descent import descend, resolved, updates_of
+from ..halves import excess, halves
+from ..parametrizations import Kantorovich, Neural, Stacked
+from ..problem import Course, Formulation
 from .envelopes import kantorovich_weights, members
-from .halves import excess, halves
-from .parametrizations import Kantorovich, Neural, Stacked
-from .problem import Course, Formulation
 
 Array = NDArray[np.float64]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scjko.core.fitting import envelopes
-from scjko.core.fitting.envelopes import Envelope, members, softnesses
 from scjko.core.fitting.fit import fit
 from scjko.core.fitting.parametrizations import Kantorovich
 from scjko.core.fitting.problem import Course
+from scjko.core.fitting.stacked import envelopes
+from scjko.core.fitting.stacked.envelopes import Envelope, members, softnesses
 from scjko.core.timeline import Timeline
 from scjko.core.transport import couple
 
