@@ -10,7 +10,7 @@ from scjko.core.fitting.fit import fit
 from scjko.core.fitting.parametrizations import Kantorovich, Neural, Stacked
 from scjko.core.fitting.stacked.choice import _better
 from scjko.core.timeline import Timeline
-from scjko.core.transport import couple, sinkhorn
+from scjko.core.transport import Batched, couple
 
 QUICK = Neural(layers=(16,), epochs=60, learning_rate=5e-3)
 
@@ -68,16 +68,15 @@ def test_too_few_cells_to_hold_any_out(rng, caplog):
     assert "5 cells, too few to hold some out" in caplog.text
 
 
-@pytest.mark.usefixtures("mixed_ranks")  # for Sinkhorn
 @pytest.mark.parametrize(
     "options",
     [
         {"time_varying": False},
         {"scheme": "implicit"},
         {"terms": Terms.of(["potential", "internal"])},
-        {"solve": sinkhorn},
+        {"solve": Batched(size=10)},
     ],
-    ids=["static", "implicit", "noise", "entropic"],
+    ids=["static", "implicit", "noise", "batched"],
 )
 def test_what_no_kantorovich_potential_can_be_is_a_network(rng, options):
     points = [rng.normal(size=(40, 2)) + 2.0 * k for k in range(3)]

@@ -90,7 +90,7 @@ def test_every_line_satisfies_the_condition_at_its_anchor(x, scheme):
 
 
 @dataclass(frozen=True)
-class TwoWells:
+class TwoWells(Everywhere):
     """A deep well on the left and a shallow one on the right."""
 
     def value(self, weights, z, c):

@@ -10,6 +10,7 @@ import pytest
 
 from scjko.core.energy.density import Mixture
 from scjko.core.energy.energy import Energy
+from scjko.core.energy.models import Everywhere
 from scjko.core.energy.terms import InternalTerm, PotentialTerm, Units
 from scjko.core.schemes import BOTH, EXPLICIT, IMPLICIT, MIDPOINT
 from scjko.core.timeline import Timeline
@@ -20,13 +21,13 @@ BETA = 0.3
 
 
 @dataclass(frozen=True)
-class Flat:
+class Flat(Everywhere):
     def value(self, weights, z, c):
         return 0.0 * jnp.sum(z)
 
 
 @dataclass(frozen=True)
-class Bowl:
+class Bowl(Everywhere):
     def value(self, weights, z, c):
         return 0.5 * jnp.sum(z * z)
 
@@ -91,7 +92,7 @@ def test_without_an_internal_energy_there_is_no_noise(model, rng):
 
 
 @dataclass(frozen=True)
-class Abyss:
+class Abyss(Everywhere):
     """Falls without end, as polynomials do far from the cells."""
 
     def value(self, weights, z, c):
@@ -99,7 +100,7 @@ class Abyss:
 
 
 @dataclass(frozen=True)
-class Wall:
+class Wall(Everywhere):
     """So steep that its slope is not finite in float32 ten spreads out."""
 
     def value(self, weights, z, c):
@@ -122,7 +123,7 @@ def test_a_cell_that_left_the_data_on_the_path_stays_flagged(rng):
     """Thrown out in the first interval and back in the second: where it comes to stand says nothing."""
 
     @dataclass(frozen=True)
-    class Thrown:
+    class Thrown(Everywhere):
         def value(self, weights, z, c):
             return 20 * c[0] * jnp.sum(z)  # the ranks of two intervals are minus and plus a half
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scjko.core.energy.models import gradients
+from scjko.core.energy.models import Everywhere, gradients
 from scjko.core.motion import proximal as steps
 from scjko.core.motion.proximal import TOLERANCE, objectives, proximal
 
@@ -22,13 +22,13 @@ def unjitted(model, z, rate):
 
 
 @dataclass(frozen=True)
-class Quadratic:
+class Quadratic(Everywhere):
     def value(self, weights, z, c):
         return 1.5 * jnp.sum(z * z)
 
 
 @dataclass(frozen=True)
-class DoubleWell:
+class DoubleWell(Everywhere):
     """Hilly enough that rate · V + ½‖w − z‖² is far from convex."""
 
     def value(self, weights, z, c):
@@ -82,7 +82,7 @@ def test_any_number_of_dimensions(rng, n_dims):
 
 
 @dataclass(frozen=True)
-class Abyss:
+class Abyss(Everywhere):
     """Falls without end."""
 
     def value(self, weights, z, c):
@@ -105,7 +105,7 @@ def test_a_point_that_counts_as_solved_is_solved_to_a_ten_thousandth(rng):
 
 
 @dataclass(frozen=True)
-class Valley:
+class Valley(Everywhere):
     """Steep walls and a sharp bottom: Newton's steps, each of which is short enough, jump from wall to wall."""
 
     def value(self, weights, z, c):
@@ -122,7 +122,7 @@ def test_steps_that_go_uphill_are_refused(rng):
 
 
 @dataclass(frozen=True)
-class HighUp:
+class HighUp(Everywhere):
     """A bowl whose height drowns what a step gains in it: float32 tells 3000 from 3000.0002, but no closer."""
 
     def value(self, weights, z, c):
@@ -153,7 +153,7 @@ def test_no_point_is_carried_further_than_five_spreads_and_a_step(rng):
 
 
 @dataclass(frozen=True)
-class Tilted:
+class Tilted(Everywhere):
     """A bowl whose axes are not those of the coordinates: what one coordinate feels depends on the others."""
 
     def value(self, weights, z, c):
@@ -175,7 +175,7 @@ def alone(*z):
 
 
 @dataclass(frozen=True)
-class Ledge:
+class Ledge(Everywhere):
     """A narrow hole, and next to it a ledge high above where the slope is small."""
 
     def value(self, weights, z, c):
@@ -198,7 +198,7 @@ def test_a_point_that_is_solved_already_stays():
 
 
 @dataclass(frozen=True)
-class Push:
+class Push(Everywhere):
     """The same force everywhere."""
 
     def value(self, weights, z, c):
@@ -214,7 +214,7 @@ def test_a_point_that_is_five_spreads_away_goes_no_further():
 
 
 @dataclass(frozen=True)
-class Sink:
+class Sink(Everywhere):
     """Falls to minus infinity at one, and is minus infinity from there on."""
 
     def value(self, weights, z, c):
@@ -229,7 +229,7 @@ def test_no_point_goes_where_the_potential_is_not_finite():
 
 
 @dataclass(frozen=True)
-class SharpValley:
+class SharpValley(Everywhere):
     """As Valley, but so sharp that many points need more than fifty iterations."""
 
     def value(self, weights, z, c):
@@ -243,7 +243,7 @@ def test_a_hundred_iterations_solve_a_sharp_valley(rng):
 
 
 @dataclass(frozen=True)
-class FarUp:
+class FarUp(Everywhere):
     """So high that no step changes the value, and with a bottom so far off that none halves the slope."""
 
     def value(self, weights, z, c):
