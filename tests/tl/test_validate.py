@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import anndata
 import numpy as np
@@ -213,3 +214,6 @@ def test_an_error_in_one_fold_is_the_error_of_the_call(adata, monkeypatch):
     with pytest.raises(FloatingPointError, match="diverged"):
         sj.tl.validate(adata, "day", n_pcs=3, progress=False)
     assert_same(adata, before)
+    for thread in threading.enumerate():  # a fold that goes on would be one of the next test
+        if thread.name.startswith("ThreadPoolExecutor"):
+            thread.join()
