@@ -13,6 +13,7 @@ from helpers import assert_same, simulate
 
 import scjko as sj
 from scjko.core.judging.metrics import emd
+from scjko.core.judging.names import SPOKEN
 from scjko.edge.snapshots import collect
 from scjko.edge.validation.folds import Fold
 from scjko.edge.validation.protocols import Cells
@@ -32,8 +33,11 @@ def test_the_frame_is_tidy_and_stored(validated):
     adata, frame = validated
     assert list(frame) == ["protocol", "split", "time", "method", "emd", "n_source", "n_target"]
     days = np.unique(adata.obs["day"])
-    assert set(frame["method"]) == {"scjko", "persistence", "ot_nearest", "ot_neighbours", "kernel_ridge", "floor"}
-    assert len(frame) == 3 * (len(days) - 1) * 6
+    neighbours = {"ot_nearest", "ot_neighbours", "ot_neighbours_best"}
+    maps = {"kernel_ridge", "linear_map", "kantorovich"}
+    assert set(frame["method"]) == {"scjko", "persistence", *neighbours, *maps, "floor"}
+    assert len(frame) == 3 * (len(days) - 1) * 9
+    assert set(frame["method"]) <= {"scjko", "floor", *SPOKEN}, "every baseline has words"
     assert set(frame["time"]) == set(days[1:])
     pd.testing.assert_frame_equal(adata.uns["jko_validation"], frame)
     assert adata.uns["jko_validation_verdict"] == {"cells": frame.attrs["verdict"]}

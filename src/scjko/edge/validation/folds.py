@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ...core.energy.energy import Energy
 from ...core.judging.baselines import Cloud
 from ...core.judging.metrics import Distance, difference_error, distance
-from ...core.judging.verdict import FLOOR, JUDGED, Errors, Verdict, judge
+from ...core.judging.names import FLOOR, JUDGED
+from ...core.judging.verdict import Errors, Verdict, judge
 from ...core.timeline import time_text
 from ...core.transport import Coupling
 from ..snapshots import Snapshots

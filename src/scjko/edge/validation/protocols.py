@@ -9,8 +9,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.judging.baselines import Cloud, kernel_ridge, last_mean_shift, midpoint, mixture, transport
-from ...core.judging.verdict import JUDGED, UNMOVED
+from ...core.judging.baselines import (
+    Cloud,
+    best_transport,
+    kantorovich,
+    kernel_ridge,
+    last_mean_shift,
+    linear_map,
+    midpoint,
+    mixture,
+    transport,
+)
+from ...core.judging.names import JUDGED, UNMOVED
 from ...core.motion.interpolation import best_strength, between, towards_observed
 from ...core.schemes import scheme_of
 from ...core.timeline import Timeline, time_text
@@ -79,7 +89,10 @@ class Cells(Protocol):
                 UNMOVED: x.points,
                 "ot_nearest": transport(x.points, *plan, 1),
                 "ot_neighbours": transport(x.points, *plan, NEIGHBOURS),
+                "ot_neighbours_best": best_transport(x.points, *plan),
                 "kernel_ridge": kernel_ridge(x.points, *plan),
+                "linear_map": linear_map(x.points, *plan),
+                "kantorovich": kantorovich(x.points, *plan),
             }
             made = {method: x._replace(points=moved) for method, moved in points.items()}
             untrusted = int(np.sum(~step.converged))
