@@ -130,6 +130,19 @@ def test_splits_leave_the_fraction_out_at_every_time():
     assert not np.array_equal(folds[0].train, folds[1].train)
 
 
+def test_a_benchmark_may_compare_fewer_cells():
+    """Of each population a sample, and memory is asked for no more; a sample of all cells changes nothing."""
+    adata, options = sj.datasets.simulated(300), {**QUICK, "n_splits": 1}
+    usual, few, all_of_them = (
+        sj.tl.validate(adata, "day", protocol=protocol, **options)
+        for protocol in ("cells", Cells(0.4, 1, max_compared=10), Cells(0.4, 1, max_compared=1000))
+    )
+    assert (few[["n_source", "n_target"]] == 10).all(axis=None)
+    np.testing.assert_allclose(all_of_them["emd"], usual["emd"], rtol=1e-9)
+    snapshots = collect(adata.obsm["X_latent"], adata.obs["day"].to_numpy(float))
+    assert set(Cells(0.4, 1, max_compared=10).pairs(snapshots, fold_of(adata))) == {(10, 10)}
+
+
 def test_cells_without_weight_are_not_there():
     """Copies of weight zero change neither the energy's errors nor those of its rivals."""
     adata = sj.datasets.simulated(300)

@@ -42,6 +42,7 @@ class Cells(Protocol):
 
     test_size: float
     n_splits: int
+    max_compared: int | None = None
 
     def __post_init__(self) -> None:
         check_integer("n_splits", self.n_splits)
@@ -99,12 +100,15 @@ class Cells(Protocol):
             yield Predicted(t1, target, made, frozenset(made), untrusted, (known[k + 1], target))
 
 
+@dataclass(frozen=True)
 class Times(Protocol):
     """Every time point but the first and last is left out in turn and interpolated from its neighbours."""
 
     name: ClassVar[str] = "times"
     what: ClassVar[str] = "left-out time points"
     part: ClassVar[str] = "time point"
+
+    max_compared: int | None = None
 
     def folds(self, snapshots: Snapshots, time_key: str, scheme: str, random_state: int) -> list[Fold]:
         """One fold for each time point in between."""
@@ -192,8 +196,10 @@ class Last(Protocol):
 PROTOCOLS = (Cells.name, Times.name, Last.name)
 
 
-def as_protocol(name: str, test_size: float, n_splits: int) -> Protocol:
-    """The protocol of this name."""
+def as_protocol(name: str | Protocol, test_size: float, n_splits: int) -> Protocol:
+    """The protocol of this name. One that is made already, as benchmarks do, stays as it is."""
+    if isinstance(name, Protocol):
+        return name
     found: dict[str, Protocol] = {each.name: each for each in (Cells(test_size, n_splits), Times(), Last())}
     check_option("protocol", name, found)
     return found[name]
