@@ -15,7 +15,7 @@ from anndata import AnnData
 from scipy.stats import ortho_group
 
 import scjko as sj
-from scjko.core.judging.baselines import midpoint, transport
+from scjko.core.judging.baselines import best_transport, kantorovich, linear_map, midpoint, transport
 from scjko.core.judging.metrics import emd
 from scjko.core.transport import exact
 
@@ -144,6 +144,8 @@ def test_rotated_coordinates():
     for n_neighbours in (1, 5):
         moved = transport(held_out, x, y, plan, n_neighbours)
         close(transport(held_out @ turn, x @ turn, y @ turn, turned, n_neighbours) @ turn.T, moved, 1e-12)
+    for predict in (best_transport, kantorovich, linear_map):
+        close(predict(held_out @ turn, x @ turn, y @ turn, turned) @ turn.T, predict(held_out, x, y, plan), 1e-12)
     close(midpoint(x @ turn, y @ turn, turned, 0.3).points @ turn.T, midpoint(x, y, plan, 0.3).points, 1e-12)
     one, other = fit(course(), LINEAR), fit(course(lambda x: x @ turn), LINEAR)
     close(other.obsm["jko_velocity"] @ turn.T, one.obsm["jko_velocity"])

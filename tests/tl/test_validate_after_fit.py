@@ -13,6 +13,7 @@ from scipy import sparse
 
 import scjko as sj
 from scjko.core.judging.metrics import emd
+from scjko.core.judging.names import spoken
 from scjko.edge.validation import folds
 from scjko.tl import _validate
 
@@ -143,7 +144,7 @@ def test_the_verdict_names_the_times_at_which_a_baseline_wins(adata):
     assert len(lost) > 1, "a plane is too little for these cells"
     assert f"Baselines win at {len(lost)} of {len(winners)} times" in frame.attrs["verdict"]
     for method, times in lost.groupby(lost):
-        assert f"{method} at {', '.join(f'{t:g}' for t in times.index)}" in frame.attrs["verdict"]
+        assert f"{spoken(method)} at {', '.join(f'{t:g}' for t in times.index)}" in frame.attrs["verdict"]
 
 
 def test_a_single_split_of_two_times_is_judged_by_its_cells(adata):

@@ -1,6 +1,18 @@
-"""The paper's experiments, its test functions and its rivals."""
+"""The paper's experiments, its test functions and its rivals; real data, and speed."""
 
-from . import baselines, couplings, embryoid, failure_modes, general, lightspeed, scaling, solvers, speed, time_varying
+from . import (
+    baselines,
+    couplings,
+    data,
+    embryoid,
+    failure_modes,
+    general,
+    lightspeed,
+    scaling,
+    solvers,
+    speed,
+    time_varying,
+)
 from ._functionals import Functional, functionals
 from ._gallery import gallery
 from ._generate import generate
@@ -9,6 +21,7 @@ __all__ = [
     "Functional",
     "baselines",
     "couplings",
+    "data",
     "embryoid",
     "experiments",
     "failure_modes",
@@ -32,6 +45,7 @@ experiments = {
     "time-varying": time_varying,
     "failure-modes": failure_modes,
     "embryoid": embryoid,
+    "data": data,
     "speed": speed,
     "solvers": solvers,
 }

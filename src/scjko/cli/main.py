@@ -54,7 +54,9 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     names = list(benchmarks.experiments)
     bench.add_argument("experiment", choices=names, metavar="experiment", help=f"one of {', '.join(names)}")
     size = bench.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="a small size that takes under two minutes (the default)")
+    size.add_argument(
+        "--quick", action="store_true", help="a small size (the default): under two minutes, of real data longer"
+    )
     size.add_argument("--full", action="store_true", help="the paper's size")
     bench.add_argument("-o", "--output", type=Path, default=Path("bench"), help="folder to write to (default: bench)")
     bench.add_argument("--functionals", nargs="+", metavar="NAME", help="only these functionals")
@@ -67,7 +69,7 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--path",
         type=Path,
         metavar="FILE",
-        help="local copy of the data (embryoid, solvers), or for solvers a folder with several",
+        help="local copy of the data (embryoid, solvers), or a folder with several (data, solvers)",
     )
     bench.set_defaults(run=_bench)
 

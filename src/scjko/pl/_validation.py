@@ -11,13 +11,14 @@ from matplotlib.lines import Line2D
 
 from ..core.timeline import time_text
 from ..edge.checks import check_adata, check_name, check_option
-from ._canvas import PALETTE, Drawn, dress, finish, key_beside, panels
+from ._canvas import PALETTE, Drawn, dress, figure_of, finish, key_beside, panels
 from ._options import check_options, merged
 
 COLUMNS = ("protocol", "split", "time", "method", "emd")
 #: The colour and marker of each method, the same in every picture.
 LOOKS = {
     "scjko": (PALETTE[0], "o"),
+    "ot_neighbours_best": (PALETTE[1], "P"),
     "ot_neighbours": (PALETTE[1], "s"),
     "ot_midpoint": (PALETTE[1], "s"),
     "mean_shift": (PALETTE[1], "s"),
@@ -25,8 +26,12 @@ LOOKS = {
     "ot_midpoint_prior": (PALETTE[2], "v"),
     "ot_nearest": (PALETTE[3], "^"),
     "mixture": (PALETTE[3], "^"),
+    "linear_map": (PALETTE[5], "<"),
+    "kantorovich": (PALETTE[6], "X"),
     "persistence": (PALETTE[4], "D"),
 }
+#: Inches that a panel is wide, at least and at most, those of its legend, and points that a marker takes at best.
+WIDTHS, LEGEND, MARK = (3.8, 9.0), 1.7, 6.0
 #: What each protocol predicts, in the order of the panels.
 TITLES = {
     "cells": "held-out cells, one step ahead",
@@ -85,7 +90,9 @@ def validation(
     if protocol is not None:
         check_option("protocol", protocol, names)
         names = [protocol]
-    drawn = panels(ax, len(names), size=(3.8, 2.5))
+    marks = [table[table["protocol"] == name].groupby(["time", "method"]).ngroups for name in names]
+    width = float(np.clip(LEGEND + MARK * max(marks) / 72, *WIDTHS))
+    drawn = panels(ax, len(names), size=(width, 2.5))
     for axes, name in zip(drawn, names, strict=True):
         _draw(axes, table[table["protocol"] == name], kwargs)
         dress(axes, title=TITLES.get(name, name), xlabel="time predicted", ylabel="earth mover's distance")
@@ -97,8 +104,9 @@ def _draw(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> None:
     """The errors of one protocol."""
     times = np.sort(table["time"].unique())
     methods = [name for name in LOOKS if name in set(table["method"])]
-    spread = np.linspace(-0.3, 0.3, max(len(methods), 2))
+    spread = np.linspace(-0.36, 0.36, max(len(methods), 2))
     at = np.arange(len(times))
+    room = 72 * axes.get_position().width * figure_of(axes).get_figwidth() / (len(times) * (len(methods) + 1))
     by_time = table.groupby(["method", "time"])["emd"]
     mean, low, high = (getattr(by_time, what)().unstack("time")[times] for what in ("mean", "min", "max"))
     for name, shift in zip(methods, spread, strict=False):
@@ -108,8 +116,9 @@ def _draw(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> None:
             "color": colour,
             "marker": marker,
             "linestyle": "none",
-            "markersize": 4.5,
-            "elinewidth": 1,
+            "markersize": min(4.5, 0.9 * room),
+            "elinewidth": min(1.0, 0.2 * room),
+            "markeredgewidth": 0.0,
         }
         axes.errorbar(at + shift, mean.loc[name].to_numpy(), yerr=bars, label=name, **merged(look, options, Line2D))
     if "floor" in mean.index:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.compute.limits import n_cores
 from ..core.compute.parallel import check_client, side_by_side
-from ..core.judging.verdict import JUDGED
+from ..core.judging.names import JUDGED
 from ..core.transport import Auto, Coupling, Solver, couple
 from ..core.transport.budget import allot, distances_at_once
 from ..edge.checks import check_bool, check_new_key, check_option, check_writable
@@ -109,10 +109,14 @@ def validate(
         The fitted energy.
     ``persistence``
         No move.
-    ``ot_nearest``, ``ot_neighbours``
-        Protocol "cells": moved as the nearest training cell moves by exact optimal transport, or as the nearest five.
-    ``kernel_ridge``
-        Protocol "cells": moved by a kernel ridge regression of those displacements.
+    ``ot_nearest``, ``ot_neighbours``, ``ot_neighbours_best``
+        Protocol "cells": moved as the nearest training cell moves by exact optimal transport, as the nearest five do on
+        average, or as the number of them, from 1 to 30, by which halves of the training cells best predict each other.
+    ``kernel_ridge``, ``linear_map``
+        Protocol "cells": moved by a kernel ridge regression, or a linear one, of those displacements.
+    ``kantorovich``
+        Protocol "cells": moved by the gradient of the Kantorovich potential of the coupling, extended from the training
+        cells to all points as the lower envelope of their parabolas.
     ``ot_midpoint``, ``ot_midpoint_prior``
         Protocol "times": the displacement interpolation of the neighbours (McCann), as it is or with the density prior
         that the energy's interpolation has.

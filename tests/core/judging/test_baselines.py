@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist, pdist
@@ -9,17 +11,23 @@ from scipy.spatial.distance import cdist, pdist
 from scjko.core.judging import baselines
 from scjko.core.judging.baselines import (
     BANDWIDTHS,
+    NEIGHBOURS,
     RIDGES,
     Cloud,
+    best_n_neighbours,
     best_settings,
+    best_transport,
+    kantorovich,
     kernel_ridge,
     last_mean_shift,
+    linear_map,
     mean_shift,
     midpoint,
     mixture,
     transport,
 )
-from scjko.core.transport import exact
+from scjko.core.judging.metrics import emd
+from scjko.core.transport import batched, exact
 
 
 def test_transport_is_the_mean_displacement_of_the_nearest_cells(rng):
@@ -34,10 +42,133 @@ def test_transport_is_the_mean_displacement_of_the_nearest_cells(rng):
             np.testing.assert_allclose(moved, here + np.mean(steps, axis=0))
 
 
+def test_transport_weighs_neighbours_by_their_mass(rng):
+    """A neighbour of weight two counts twice, and one of weight zero is passed over."""
+    source, target, weight = np.arange(3.0)[:, None], rng.normal(size=(8, 1)), np.array([2.0, 0.0, 1.0])
+    coupling = exact(source, target, weight)
+    steps = coupling.partners(target) - source
+    moved = transport(np.array([[0.9]]), source, target, coupling, 2)
+    np.testing.assert_allclose(moved[0], 0.9 + (2 * steps[0] + steps[2]) / 3)
+
+
 def test_few_cells_are_all_the_nearest(rng):
     source, target = rng.normal(size=(2, 2)), rng.normal(size=(2, 2))
     moved = transport(np.zeros((1, 2)), source, target, exact(source, target), 5)
     np.testing.assert_allclose(moved[0], (target - source).mean(axis=0))
+
+
+def test_the_number_of_neighbours_is_that_with_the_smallest_error_between_halves(rng):
+    """Against the rule spelt out cell by cell."""
+    source, target = rng.normal(size=(60, 2)), rng.normal(size=(80, 2)) + 2
+    a, b = rng.uniform(0.5, 1.5, 60), rng.uniform(0.5, 1.5, 80)
+    a[0] = 0
+    coupling = exact(source, target, a, b)
+    a, b, draw = coupling.source_weight, coupling.target_weight, np.random.default_rng(3)
+    errors = dict.fromkeys(NEIGHBOURS, 0.0)
+    for _ in range(5):
+        rows, columns = (draw.permutation(np.flatnonzero(mass)) for mass in (a, b))
+        for here, other in ((0, 1), (1, 0)):
+            i, j = rows[other::2], columns[other::2]
+            steps = exact(source[i], target[j], a[i], b[j]).partners(target[j]) - source[i]
+            held, goal = rows[here::2], columns[here::2]
+            for n in NEIGHBOURS:
+                near = [np.argsort(np.linalg.norm(source[i] - x, axis=1))[:n] for x in source[held]]
+                moved = source[held] + [np.average(steps[one], axis=0, weights=a[i][one]) for one in near]
+                errors[n] += emd(moved, target[goal], a[held], b[goal])
+    best = min(errors, key=errors.get)
+    assert best_n_neighbours(source, target, coupling, random_state=3) == best
+
+
+def test_more_neighbours_where_displacements_are_noise_and_few_where_they_differ(rng):
+    source = rng.normal(size=(300, 2))
+    branches = np.where(np.sin(4 * source[:, :1]) > 0, 1.0, -1.0) * [[0.0, 20.0]]
+    noise = 3 * rng.normal(size=(300, 2))
+    few, many = (best_n_neighbours(source, y, exact(source, y)) for y in (source + branches, noise))
+    assert few <= 3 < 8 <= many
+
+
+def test_the_best_transport_has_the_chosen_number_of_neighbours(rng):
+    source, target = rng.normal(size=(40, 2)), rng.normal(size=(50, 2))
+    x, plan = rng.normal(size=(9, 2)), (source, target, exact(source, target))
+    chosen = best_n_neighbours(*plan)
+    np.testing.assert_array_equal(best_transport(x, *plan), transport(x, *plan, chosen))
+
+
+def test_the_choice_of_neighbours_is_a_second_s_work_for_many_cells(rng, monkeypatch):
+    """Couplings and distances have a bounded number of cells, however many there are."""
+    sizes = []
+    for name, solve in (("exact", exact), ("emd", emd)):
+        monkeypatch.setattr(baselines, name, lambda x, y, *w, f=solve: sizes.append(max(len(x), len(y))) or f(x, y, *w))
+    monkeypatch.setattr(baselines, "MAX_COUPLED", 50)
+    monkeypatch.setattr(baselines, "MAX_PREDICTED", 20)
+    source, target = rng.normal(size=(400, 2)), rng.normal(size=(300, 2))
+    best_n_neighbours(source, target, exact(source, target))
+    assert sorted(set(sizes)) == [20, 50] and len(sizes) == 2 + 2 * len(NEIGHBOURS)
+
+
+def test_the_linear_map_solves_the_weighted_normal_equations(rng):
+    source, target = rng.normal(size=(50, 3)) + 5, rng.normal(size=(40, 3)) * [1, 2, 3]
+    x, coupling = rng.normal(size=(7, 3)), exact(source, target, rng.uniform(0.2, 2.0, 50))
+    mass = np.diag(coupling.source_weight)
+    design = np.hstack([source, np.ones((50, 1))])
+    solved = np.linalg.solve(design.T @ mass @ design, design.T @ mass @ coupling.partners(target))
+    moved = linear_map(x, source, target, coupling)
+    np.testing.assert_allclose(moved, np.hstack([x, np.ones((7, 1))]) @ solved, rtol=1e-9)
+
+
+def test_the_linear_map_finds_the_affine_map_of_gaussians(rng):
+    """The gradient of a quadratic is the optimal map, and a linear one."""
+    source, x = rng.normal(size=(80, 3)), rng.normal(size=(10, 3))
+    stretch, shift = np.diag([0.5, 1.0, 2.0]), np.array([1.0, -2.0, 3.0])
+    target = source @ stretch + shift
+    np.testing.assert_allclose(linear_map(x, source, target, exact(source, target)), x @ stretch + shift, atol=1e-9)
+
+
+def test_a_linear_map_of_few_cells_in_many_dimensions_has_the_smallest_slope(rng):
+    """30 cells in 60 dimensions: training cells go where they went, and what is off their plane does not turn."""
+    source, target = rng.normal(size=(30, 60)), rng.normal(size=(35, 60))
+    coupling = exact(source, target)
+    displacement = coupling.partners(target) - source
+    centred, shift = source - source.mean(axis=0), displacement.mean(axis=0)
+    x = rng.normal(size=(5, 60))
+    expected = x + shift + (x - source.mean(axis=0)) @ np.linalg.pinv(centred) @ (displacement - shift)
+    np.testing.assert_allclose(linear_map(x, source, target, coupling), expected, atol=1e-9)
+    np.testing.assert_allclose(linear_map(source, source, target, coupling), source + displacement, atol=1e-9)
+
+
+def test_the_kantorovich_potential_is_the_envelope_of_parabolas(rng, monkeypatch):
+    monkeypatch.setattr(baselines, "PAIRS", 100)
+    source, target = rng.normal(size=(30, 2)) + 7, 2 * rng.normal(size=(45, 2))
+    weight = rng.uniform(0.5, 1.5, 30)
+    weight[4] = 0
+    coupling = exact(source, target, weight)
+    f, means = coupling.duals[0], coupling.partners(target)
+    x = rng.normal(size=(20, 2)) + 7
+    for here, moved in zip(x, kantorovich(x, source, target, coupling), strict=True):
+        envelope = {
+            i: np.sum((here - means[i]) ** 2) - (np.sum((source[i] - means[i]) ** 2) - f[i])
+            for i in np.flatnonzero(weight)
+        }
+        np.testing.assert_allclose(moved, means[min(envelope, key=envelope.get)], rtol=1e-12)
+
+
+def test_the_kantorovich_potential_takes_coupled_cells_to_their_partners(rng):
+    """Its gradient at the cells of the coupling is the coupling, and in between it is that of one convex function."""
+    source, target = rng.normal(size=(40, 3)), rng.normal(size=(60, 3))
+    coupling = exact(source, target)
+    moved = kantorovich(source, source, target, coupling)
+    np.testing.assert_allclose(moved, coupling.partners(target), atol=1e-12)
+    x = rng.normal(size=(50, 3))
+    y = kantorovich(x, source, target, coupling)
+    assert (np.einsum("ijk,ijk->ij", x[:, None] - x, y[:, None] - y) >= -1e-9).all(), "it is monotone"
+
+
+def test_the_kantorovich_potential_needs_duals(rng):
+    x = rng.normal(size=(20, 2))
+    coupling = batched(x, x, size=10)
+    assert coupling.duals is None
+    with pytest.raises(ValueError, match="no Kantorovich potentials"):
+        kantorovich(x, x, x, coupling)
 
 
 def test_the_midpoint_of_a_shift_is_half_a_shift(rng):
@@ -137,6 +268,25 @@ def test_kernel_ridge_without_structure_is_the_mean_shift():
     for source, target in cases:
         plan = (source, target, exact(source, target))
         np.testing.assert_allclose(kernel_ridge(x, *plan), mean_shift(x, *plan), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_dims", [1, 3])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("predict", [best_transport, kantorovich, linear_map])
+def test_predictions_are_finite_and_near_the_targets_on_awkward_cells(rng, predict, scale, n_dims):
+    """One cell, cells in one place, duplicates, two sizes, an outlier and cells without mass."""
+    one, place = np.zeros((1, n_dims)), np.ones((9, n_dims))
+    clump = np.repeat(rng.normal(size=(3, n_dims)), 20, axis=0)
+    outlier = np.concatenate([rng.normal(size=(30, n_dims)), np.full((1, n_dims), 1e3)])
+    targets = rng.normal(size=(25, n_dims)), one, place
+    cases = (one, None), (place, None), (clump, None), (outlier, None), (outlier, np.append(np.ones(30), 0.0))
+    for (cells, a), goal in itertools.product(cases, targets):
+        source, target, x = (scale * (points + 100) for points in (cells, goal, rng.normal(size=(8, n_dims))))
+        coupling = exact(source, target, a)
+        moved = predict(x, source, target, coupling)
+        furthest = np.abs(coupling.partners(target) - source)[coupling.source_weight > 0].max()
+        assert np.isfinite(moved).all()
+        assert np.abs(moved - x).max() <= 10 * max(furthest, scale)
 
 
 @pytest.mark.parametrize("n_dims", [1, 2])

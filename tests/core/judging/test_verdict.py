@@ -31,9 +31,10 @@ def test_a_clear_win_over_every_baseline_is_called_better(rng):
     assert verdict.lost_times == ()
     assert verdict.text.startswith("The fitted energy predicts held-out cells better than every baseline: EMD ")
     means = dict(zip(errors.methods, errors.values.mean(axis=0), strict=True))
-    assert f"{means['scjko']:.4g} against {means['ot_neighbours']:.4g} of ot_neighbours" in verdict.text
+    rival = "the transport of five neighbours"
+    assert f"{means['scjko']:.4g} against {means['ot_neighbours']:.4g} of {rival}" in verdict.text
     assert f"and {means['persistence']:.4g} without moving" in verdict.text
-    by = f"lower than ot_neighbours by {verdict.gain:.2g} ± {verdict.error:.2g} (standard error over 5 splits)"
+    by = f"lower than {rival} by {verdict.gain:.2g} ± {verdict.error:.2g} (standard error over 5 splits)"
     assert by in verdict.text
     assert verdict.text.endswith(f"Two samples of one population are {means['floor']:.4g} apart.")
 
@@ -43,10 +44,18 @@ def test_a_clear_loss_is_called_worse(rng):
     assert verdict.worse
     assert not verdict.better
     assert verdict.lost_times == TIMES
-    assert "predicts held-out cells worse than kernel_ridge" in verdict.text
-    assert f"higher than kernel_ridge by {-verdict.gain:.2g} ±" in verdict.text
-    assert "Baselines win at 3 of 3 times: kernel_ridge at 3, 6, 12." in verdict.text
+    assert "predicts held-out cells worse than kernel ridge on the displacements:" in verdict.text
+    assert f"higher than kernel ridge on the displacements by {-verdict.gain:.2g} ±" in verdict.text
+    assert "Baselines win at 3 of 3 times: kernel ridge on the displacements at 3, 6, 12." in verdict.text
     assert "ot moving does" not in verdict.text
+
+
+def test_of_many_baselines_the_best_are_named_and_the_others_counted(rng):
+    names = ["kernel_ridge", "linear_map", "kantorovich", "ot_neighbours_best", "ot_neighbours", "ot_nearest"]
+    for n, last in ((4, "the transport of the best number of neighbours"), (6, "3 other baselines")):
+        offsets = {"scjko": 0.0, "persistence": 1.0, **{name: 0.1 * k - 1 for k, name in enumerate(names[:n])}}
+        said = f"kernel ridge on the displacements, a linear map, the Kantorovich potential and {last}: EMD"
+        assert f"predicts held-out cells worse than {said}" in _cells_verdict(_cells(rng, offsets)).text
 
 
 def test_better_needs_every_baseline_to_be_beaten_beyond_its_own_uncertainty(rng):
@@ -61,7 +70,7 @@ def test_better_needs_every_baseline_to_be_beaten_beyond_its_own_uncertainty(rng
     assert "no difference between the fitted energy and shaky:" in verdict.text
 
 
-@pytest.mark.parametrize("n_baselines", [1, 4])
+@pytest.mark.parametrize("n_baselines", [1, 4, 7])
 @pytest.mark.parametrize("protocol", ["cells", "times"])
 def test_noise_is_rarely_called_a_difference(protocol, n_baselines):
     """On errors of equal methods. Of 1000 cases at most 8 % are called better and 9 % worse, ± 3 in 100 cases."""

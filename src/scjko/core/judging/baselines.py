@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.linalg import eigh, lstsq
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.kernel_ridge import KernelRidge
 
 from ..compute.neighbours import nearest
-from ..transport import Coupling
+from ..transport import Coupling, exact
+from .metrics import emd
 
 Array = NDArray[np.float64]
 
@@ -25,6 +28,16 @@ BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
 #: Rows of the kernel matrix that are evaluated at a time.
 BLOCK = 4096
+#: Numbers of neighbours that are tried. Chosen by the earth mover's distance of halves they were at most 2 % worse than
+#: the best number in hindsight on ten real data sets (three splits each), 0.6 % on average; by the squared error of
+#: displacements 10 and 3 %.
+NEIGHBOURS = (1, 2, 3, 5, 8, 15, 30)
+#: The choice couples and predicts as many cells of a half at most, and halves few cells as often: a second's work.
+MAX_COUPLED, MAX_PREDICTED, MAX_HALVINGS = 1000, 500, 5
+#: Directions in which cells spread less than this fraction of the widest have no slope in a linear map.
+FLAT = 1e-8
+#: Pairs of cells whose scores are computed at a time: 64 MB.
+PAIRS = 8_000_000
 
 
 class Cloud(NamedTuple):
@@ -35,18 +48,96 @@ class Cloud(NamedTuple):
 
 
 def transport(x: Array, source: Array, target: Array, coupling: Coupling, n_neighbours: int) -> Array:
-    """Points ``x`` moved by the mean displacement of the nearest cells of ``source``.
+    """Points ``x`` moved by the mean displacement of the nearest cells of ``source``, weighted by their mass.
 
     The displacement of a cell of ``source`` is that to the mean of its partners in ``target`` under the coupling.
     """
-    _, near = nearest(source, x, n_neighbours)
-    displacement = coupling.partners(target) - source
-    return np.asarray(x + displacement[near].mean(axis=1))
+    (moved,) = _by_neighbours(x, source, target, coupling, [n_neighbours])
+    return moved
+
+
+def best_transport(x: Array, source: Array, target: Array, coupling: Coupling) -> Array:
+    """As :func:`transport`, with the number of neighbours that serves best among the cells of the coupling."""
+    return transport(x, source, target, coupling, best_n_neighbours(source, target, coupling))
+
+
+def best_n_neighbours(source: Array, target: Array, coupling: Coupling, random_state: int = 0) -> int:
+    """The number of neighbours by which either half of the cells best predicts the other half.
+
+    The cells of both snapshots are halved at random and each half is coupled by itself. The source cells of one are
+    moved by the neighbours in the other, and compared with the target cells of their own half by earth mover's
+    distance. Few cells are halved repeatedly, many are sampled.
+    """
+    rng, errors = np.random.default_rng(random_state), np.zeros(len(NEIGHBOURS))
+    masses = coupling.source_weight, coupling.target_weight
+    largest = max(int(np.count_nonzero(mass)) for mass in masses)
+    for _ in range(min(max(MAX_COUPLED // largest, 1), MAX_HALVINGS)):
+        (x, a), (y, b) = (_halved(*cloud, rng) for cloud in zip((source, target), masses, strict=True))
+        plans = [(x[half], y[half], exact(x[half], y[half], a[half], b[half])) for half in (0, 1)]
+        few = slice(MAX_PREDICTED)
+        for here, other in ((0, 1), (1, 0)):
+            predicted = _by_neighbours(x[here][few], *plans[other], NEIGHBOURS)
+            errors += [emd(moved, y[here][few], a[here][few], b[here][few]) for moved in predicted]
+    return NEIGHBOURS[int(np.argmin(errors))]
+
+
+def _by_neighbours(
+    x: Array, source: Array, target: Array, coupling: Coupling, numbers: Sequence[int]
+) -> Iterator[Array]:
+    """Points moved by each of these numbers of neighbours with mass."""
+    mass = coupling.source_weight
+    cells = np.flatnonzero(mass > 0)
+    _, near = nearest(source[cells], x, max(numbers))
+    displacement = (coupling.partners(target) - source)[cells]
+    for n in numbers:
+        few = near[:, :n]
+        share = mass[cells][few] / mass[cells][few].sum(axis=1, keepdims=True)
+        starts = np.arange(len(x) + 1) * few.shape[1]
+        yield x + csr_array((share.ravel(), few.ravel(), starts), shape=(len(x), len(cells))) @ displacement
+
+
+def _halved(points: Array, mass: Array, rng: np.random.Generator) -> tuple[list[Array], list[Array]]:
+    """Points and masses of the cells in either half; of fewer than four cells with mass both halves have all."""
+    order = rng.permutation(np.flatnonzero(mass > 0))
+    halves = [order, order] if len(order) < 4 else [order[half::2][:MAX_COUPLED] for half in (0, 1)]
+    return [points[half] for half in halves], [mass[half] for half in halves]
 
 
 def mean_shift(x: Array, source: Array, target: Array, coupling: Coupling) -> Array:
     """Points ``x`` moved by the mean displacement of all cells of ``source``, weighted by their mass."""
     return x + coupling.source_weight @ (coupling.partners(target) - source)
+
+
+def linear_map(x: Array, source: Array, target: Array, coupling: Coupling) -> Array:
+    """Points ``x`` moved by the affine map that best takes the cells of ``source`` to the means of their partners.
+
+    By least squares weighted by mass. Where cells do not determine it, as in more dimensions than there are cells, the
+    displacement has the smallest slope: in directions without spread points move as their projection does.
+    """
+    mass, displacement = coupling.source_weight, coupling.partners(target) - source
+    centre, shift = mass @ source, mass @ displacement
+    root = np.sqrt(mass)[:, None]
+    slope = lstsq(root * (source - centre), root * (displacement - shift), cond=FLAT)[0]
+    return np.asarray(x + shift + (x - centre) @ slope)
+
+
+def kantorovich(x: Array, source: Array, target: Array, coupling: Coupling) -> Array:
+    """Points ``x`` moved by the Kantorovich potential of the coupling, extended from its cells to all of space.
+
+    With f_i the potential of source cell x_i and ȳ_i the mean of its partners, f is the lower envelope of parabolas
+    f(x) = min_i ‖x − ȳ_i‖² − (‖x_i − ȳ_i‖² − f_i), and x − ∇f(x)/2 is the ȳ_i at which the minimum is: every point goes
+    where the partners of one cell are. The coupling must have its duals.
+    """
+    if coupling.duals is None:
+        raise ValueError("The coupling has no Kantorovich potentials; an exact or multiscale one has.")
+    cells = np.flatnonzero(coupling.source_weight > 0)
+    centre = source[cells].mean(axis=0)  # squares are expanded below, and cancel if cells are far from the origin
+    here, there = source[cells] - centre, coupling.partners(target)[cells] - centre
+    # Without ‖x‖², which is common to all i, and halved: the largest of x·ȳ_i − h_i.
+    height = np.sum(there * here, axis=1) - (np.sum(here**2, axis=1) - coupling.duals[0][cells]) / 2
+    blocks = np.array_split(x - centre, max(1, -(-len(x) * len(cells) // PAIRS)))
+    chosen = np.concatenate([np.argmax(block @ there.T - height, axis=1) for block in blocks])
+    return np.asarray(there[chosen] + centre)
 
 
 def kernel_ridge(x: Array, source: Array, target: Array, coupling: Coupling) -> Array:

@@ -11,20 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from ..timeline import time_text
+from .names import FLOOR, JUDGED, UNMOVED, listed, named, spoken
 
 Array = NDArray[np.float64]
 
-#: The method that is judged, and what is no prediction but the distance of two samples of one population.
-JUDGED, FLOOR = "scjko", "floor"
-#: The prediction without any move.
-UNMOVED = "persistence"
 #: The energy is better than a baseline if the difference exceeds this many standard errors (about 95 %). On errors
 #: that are pure noise it is then called better than all of two or more baselines in at most 3 of 100 cases, and than
 #: a single one in 3 (ten repeats) to 9 (three).
 MARGIN = 2.0
-#: A baseline is better than the energy at this quantile of Student's t. One baseline of many suffices, so that twice
-#: the standard error would call 15 to 30 of 100 cases of noise worse (four baselines, five to three repeats), not 7-9.
-QUANTILE = 0.975
+#: A baseline is better than the energy at the quantile 1 − CHANCE / (number of baselines, at least MANY) of Student's
+#: t. One baseline of many suffices, so that twice the standard error would call 15 to 30 of 100 cases of noise worse
+#: (four independent baselines, five to three repeats), not 7-9; and seven at the quantile of four 13, not 8.
+CHANCE, MANY = 0.1, 4
 #: Fewer splits or time points than this give no standard error.
 MIN_REPEATS = 3
 #: Differences below this fraction of the errors are rounding.
@@ -100,11 +98,14 @@ class Gain(NamedTuple):
     """The mean error of the baseline."""
     repeats: int
     """The number of splits or time points that the standard error is from; 0 if from neither."""
+    n_baselines: int
+    """How many baselines there are."""
 
     @property
     def shown(self) -> int:
         """1 if the energy is better beyond the uncertainty, −1 if the baseline is, else 0."""
-        margin = stdtrit(self.repeats - 1, QUANTILE) if self.mean < 0 and self.repeats else MARGIN
+        quantile = 1 - CHANCE / max(self.n_baselines, MANY)
+        margin = stdtrit(self.repeats - 1, quantile) if self.mean < 0 and self.repeats else MARGIN
         return int(np.sign(self.mean)) if abs(self.mean) > max(margin * self.error, ROUNDING * self.scale) else 0
 
 
@@ -178,7 +179,7 @@ def _gain(errors: Errors, baseline: str, test_share: float | None) -> Gain:
         error = float(np.sqrt(np.sum(noise**2)) / len(noise)) if np.isfinite(noise).all() else float("inf")
     else:
         error = float("inf")
-    return Gain(float(difference.mean()), error, float(errors.of(baseline).mean()), n_repeats)
+    return Gain(float(difference.mean()), error, float(errors.of(baseline).mean()), n_repeats, len(errors.baselines))
 
 
 def _repeats(errors: Errors) -> NDArray[np.int64] | Array | None:
@@ -210,19 +211,21 @@ def _claim(gains: dict[str, Gain], rival: str, what: str) -> tuple[str, str]:
     ordered = sorted(gains, key=lambda baseline: gains[baseline].scale)
     worse, unclear = ([name for name in ordered if gains[name].shown == sign] for sign in (-1, 0))
     if worse:
-        return f"The fitted energy predicts {what} worse than {_listed(worse)}", worse[0]
+        return f"The fitted energy predicts {what} worse than {named(worse)}", worse[0]
     if not unclear:
         return f"The fitted energy predicts {what} better than every baseline", rival
     if np.isinf(gains[rival].error):
-        said = f"Whether the fitted energy predicts {what} better than {rival} cannot be determined from so few data"
-        return said, rival
-    return f"On {what} these data show no difference between the fitted energy and {_listed(unclear, 'or')}", unclear[0]
+        whether = f"Whether the fitted energy predicts {what} better than {spoken(rival)}"
+        return f"{whether} cannot be determined from so few data", rival
+    return f"On {what} these data show no difference between the fitted energy and {named(unclear, 'or')}", unclear[0]
 
 
 def _figures(errors: Errors, gains: dict[str, Gain], against: str, rival: str, part: str) -> str:
     """The errors of the energy and of the baselines that matter, and the difference from one of them."""
     others = dict.fromkeys(name for name in (against, rival, UNMOVED) if name in gains)
-    figures = [f"{gains[name].scale:.4g} {'without moving' if name == UNMOVED else f'of {name}'}" for name in others]
+    figures = [
+        f"{gains[name].scale:.4g} {'without moving' if name == UNMOVED else f'of {spoken(name)}'}" for name in others
+    ]
     gain, repeats = gains[against], _repeats(errors)
     if np.isinf(gain.error):
         over = "its standard error is unknown"
@@ -234,8 +237,8 @@ def _figures(errors: Errors, gains: dict[str, Gain], against: str, rival: str, p
         over = f"standard error over {_count(errors.time, 'time point')}"
     spread = f" ± {gain.error:.2g}" if np.isfinite(gain.error) else ""
     return (
-        f"EMD {errors.of(JUDGED).mean():.4g} against {_listed(figures)}; {'higher' if gain.mean < 0 else 'lower'} than "
-        f"{against} by {abs(gain.mean):.2g}{spread} ({over})"
+        f"EMD {errors.of(JUDGED).mean():.4g} against {listed(figures)}; {'higher' if gain.mean < 0 else 'lower'} than "
+        f"{spoken(against)} by {abs(gain.mean):.2g}{spread} ({over})"
     )
 
 
@@ -252,18 +255,14 @@ def _losses(lost: dict[float, str], n_times: int) -> str:
         return ""
     if len(lost) == 1:
         ((time, name),) = lost.items()
-        return f"A baseline wins at time {time_text(time)} ({name})."
+        return f"A baseline wins at time {time_text(time)} ({spoken(name)})."
     by_name: dict[str, list[str]] = {}
     for time, name in lost.items():
         by_name.setdefault(name, []).append(time_text(time))
-    said = "; ".join(f"{name} at {', '.join(times)}" for name, times in by_name.items())
+    said = "; ".join(f"{spoken(name)} at {', '.join(times)}" for name, times in by_name.items())
     return f"Baselines win at {len(lost)} of {n_times} times: {said}."
 
 
 def _count(groups: NDArray[np.int64] | Array, word: str) -> str:
     n = len(np.unique(groups))
     return f"{n} {word}{'s' * (n != 1)}"
-
-
-def _listed(names: Sequence[str], joined: str = "and") -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joined} {names[-1]}"

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ...core.energy.energy import Energy
 from ...core.judging.baselines import Cloud
 from ...core.judging.metrics import Distance, difference_error, distance
-from ...core.judging.verdict import FLOOR, JUDGED, Errors, Verdict, judge
+from ...core.judging.names import FLOOR, JUDGED
+from ...core.judging.verdict import Errors, Verdict, judge
 from ...core.timeline import time_text
 from ...core.transport import Coupling
 from ..snapshots import Snapshots
@@ -75,6 +76,8 @@ class Protocol(ABC):
     #: What is predicted, and what one repeat of it is called, in the words of the verdict.
     what: ClassVar[str]
     part: ClassVar[str]
+    #: Cells of a population that take part in a distance, at most. All do unless a benchmark says otherwise.
+    max_compared: int | None = None
 
     @property
     def test_share(self) -> float | None:
@@ -96,12 +99,15 @@ class Protocol(ABC):
     def pairs(self, snapshots: Snapshots, fold: Fold) -> list[tuple[int, int]]:
         """The sizes of the populations whose distance a fold takes."""
         known = np.array([np.count_nonzero(fold.train[rows]) for rows in snapshots.rows_by_time])
-        return self.compared(known, snapshots.sizes - known)
+        pairs = self.compared(known, snapshots.sizes - known)
+        most = self.max_compared
+        return pairs if most is None else [(min(n, most), min(m, most)) for n, m in pairs]
 
     def rows(self, fold: Trained, split: int) -> list[Row]:
         """The errors of one fold."""
         found = []
-        for made in self.predicted(fold):
+        for predicted in self.predicted(fold):
+            made = predicted if self.max_compared is None else _thinned(predicted, self.max_compared)
             place = self.name, split, float(made.time)
             ours = _distance(made.clouds[JUDGED], made.target, JUDGED, made.time)
             for method, cloud in made.clouds.items():
@@ -129,6 +135,24 @@ class Protocol(ABC):
 def clouds(snapshots: Snapshots) -> list[Cloud]:
     """Every snapshot as weighted points."""
     return [Cloud(x, w) for x, w in zip(snapshots.points, snapshots.weights, strict=True)]
+
+
+def thinned(cloud: Cloud, most: int) -> Cloud:
+    """A random sample of a population, with equal weights; the same cells of clouds of one size and weight."""
+    most = min(most, int(np.count_nonzero(cloud.weight)))
+    share = cloud.weight / cloud.weight.sum()
+    rows = np.random.default_rng(0).choice(len(share), most, replace=False, p=share)
+    return Cloud(cloud.points[rows], np.full(most, 1 / most))
+
+
+def _thinned(made: Predicted, most: int) -> Predicted:
+    """The same predictions with fewer cells of each population."""
+    one, other = made.floor
+    return made._replace(
+        target=thinned(made.target, most),
+        clouds={method: thinned(cloud, most) for method, cloud in made.clouds.items()},
+        floor=(thinned(one, most), thinned(other, most)),
+    )
 
 
 def _distance(cloud: Cloud, target: Cloud, method: str, time: float) -> Distance:

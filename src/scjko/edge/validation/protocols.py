@@ -9,8 +9,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.judging.baselines import Cloud, kernel_ridge, last_mean_shift, midpoint, mixture, transport
-from ...core.judging.verdict import JUDGED, UNMOVED
+from ...core.judging.baselines import (
+    Cloud,
+    best_transport,
+    kantorovich,
+    kernel_ridge,
+    last_mean_shift,
+    linear_map,
+    midpoint,
+    mixture,
+    transport,
+)
+from ...core.judging.names import JUDGED, UNMOVED
 from ...core.motion.interpolation import best_strength, between, towards_observed
 from ...core.schemes import scheme_of
 from ...core.timeline import Timeline, time_text
@@ -32,6 +42,7 @@ class Cells(Protocol):
 
     test_size: float
     n_splits: int
+    max_compared: int | None = None
 
     def __post_init__(self) -> None:
         check_integer("n_splits", self.n_splits)
@@ -79,19 +90,25 @@ class Cells(Protocol):
                 UNMOVED: x.points,
                 "ot_nearest": transport(x.points, *plan, 1),
                 "ot_neighbours": transport(x.points, *plan, NEIGHBOURS),
+                "ot_neighbours_best": best_transport(x.points, *plan),
                 "kernel_ridge": kernel_ridge(x.points, *plan),
+                "linear_map": linear_map(x.points, *plan),
+                "kantorovich": kantorovich(x.points, *plan),
             }
             made = {method: x._replace(points=moved) for method, moved in points.items()}
             untrusted = int(np.sum(~step.converged))
             yield Predicted(t1, target, made, frozenset(made), untrusted, (known[k + 1], target))
 
 
+@dataclass(frozen=True)
 class Times(Protocol):
     """Every time point but the first and last is left out in turn and interpolated from its neighbours."""
 
     name: ClassVar[str] = "times"
     what: ClassVar[str] = "left-out time points"
     part: ClassVar[str] = "time point"
+
+    max_compared: int | None = None
 
     def folds(self, snapshots: Snapshots, time_key: str, scheme: str, random_state: int) -> list[Fold]:
         """One fold for each time point in between."""
@@ -179,8 +196,10 @@ class Last(Protocol):
 PROTOCOLS = (Cells.name, Times.name, Last.name)
 
 
-def as_protocol(name: str, test_size: float, n_splits: int) -> Protocol:
-    """The protocol of this name."""
+def as_protocol(name: str | Protocol, test_size: float, n_splits: int) -> Protocol:
+    """The protocol of this name. One that is made already, as benchmarks do, stays as it is."""
+    if isinstance(name, Protocol):
+        return name
     found: dict[str, Protocol] = {each.name: each for each in (Cells(test_size, n_splits), Times(), Last())}
     check_option("protocol", name, found)
     return found[name]
