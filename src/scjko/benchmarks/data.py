@@ -185,7 +185,8 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     mean ratios.
     """
     means = _means(frame)
-    sizes = frame.groupby(["protocol", "set"], sort=False)[["n_cells", "n_dims"]].first()
+    # As objects they stay whole numbers above a mean that has none.
+    sizes = frame.groupby(["protocol", "set"], sort=False)[["n_cells", "n_dims"]].first().astype(object)
     baselines = _baselines(means)
     best = baselines.min(axis=1)
     ratios = {"/ best": means[JUDGED] / best}
@@ -199,7 +200,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
         mean = pd.DataFrame(part[list(ratios)].mean()).T
         mean.index = pd.MultiIndex.from_tuples([(protocol, "mean")], names=part.index.names)
         parts += [part, mean]
-    return pd.concat(parts)[list(shown)].astype({"n_cells": "Int64", "n_dims": "Int64"})
+    return pd.concat(parts)[list(shown)]
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -227,8 +228,10 @@ def _draw(axes: Axes, ratios: pd.DataFrame, sets: list[str], key: dict[str, Any]
     """The marks of one protocol: baselines small, the default fit large, and arrows for what is beyond the edge."""
     axes.axvline(1, color="0.35", linewidth=0.8, zorder=1)
     others = [name for name in (FLOOR, *LOOKS, _flow.NAME) if name in ratios and name != JUDGED]
-    # One above the other, so that equal errors can be seen; the fit and the floor in the middle of the row.
-    shifts = dict(zip(others[1:], np.linspace(-0.3, 0.3, len(others) - 1), strict=True))
+    # One above the other, so that equal errors can be seen; the fit and the floor are in the middle of the row.
+    n, half = len(others) - 1, len(others) // 2
+    heights = np.concatenate([np.linspace(-0.38, -0.16, half), np.linspace(0.16, 0.38, n - half)])
+    shifts = dict(zip(others[1:], heights, strict=True))
     for name in (JUDGED, *others):
         values = ratios[name].dropna()
         row = np.array([sets.index(each) for each in values.index]) + shifts.get(name, 0.0)
