@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 BLOCKS = (64, 512, 4096)
 
 
+#: Compiled programs on blocks run one at a time. They use all cores themselves, and two that wait for the threads of
+#: XLA at once were seen to wait for ever.
+_RUNNING = RLock()
 #: Numbers that a block may take, at most: a quarter of a gigabyte in single precision.
 MOST = 1 << 26
 
@@ -47,6 +51,7 @@ def in_blocks(
     for start in range(0, max(n_rows, 1), size):
         block = [array[start : start + size] for array in arrays]
         rows = len(block[0])
-        results = function(*(filled(values, size) for values in block))
-        parts.append([np.asarray(result, dtype=np.float64)[:rows] for result in results])
+        with _RUNNING:
+            results = function(*(filled(values, size) for values in block))
+            parts.append([np.asarray(result, dtype=np.float64)[:rows] for result in results])
     return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
