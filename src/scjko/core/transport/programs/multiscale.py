@@ -25,7 +25,7 @@ from ..coupling import Coupling, uniform
 from .blocks import refined
 from .coarse import coarse_start
 from .plan import Plan, squared
-from .pricing import allowance, price_side_by_side
+from .pricing import price_side_by_side, single_suffices
 from .problem import Problem
 
 Array = NDArray[np.float64]
@@ -124,7 +124,7 @@ def feasible(problem: Problem, g: Array, cost: float) -> tuple[Array, Array]:
     than a sweep, and is left out.
     """
     n, m = len(problem.x), len(problem.y)
-    single = n * m > MANY and float(allowance(problem.x, problem.y, g).mean()) <= PRECISION * cost
+    single = n * m > MANY and single_suffices(problem.x, problem.y, g, PRECISION * cost)
     f = price_side_by_side(problem.x, problem.y, g, [0, m], single=single, cap=problem.cap).least
     if n * m > VERY_MANY:
         return f, g

@@ -96,6 +96,11 @@ def allowance(x: Array, y: Array, g: Array, dtype: type[np.floating[Any]] = np.f
     return error * sources * targets
 
 
+def single_suffices(x: Array, y: Array, g: Array, error: float) -> bool:
+    """Whether prices in single precision are off by less than ``error`` on average."""
+    return float(allowance(x, y, g).mean()) <= error
+
+
 def price_side_by_side(
     x: Array, y: Array, g: Array, cuts: Sequence[int] | Index, *, single: bool = False, cap: float = np.inf
 ) -> Prices:
