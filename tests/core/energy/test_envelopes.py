@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from scjko.core.energy.envelopes import KantorovichPotential, MeanPotential, partners
+from scjko.core.energy.envelopes import AT_ONCE, KantorovichPotential, MeanPotential, partners
 from scjko.core.energy.models import NeuralPotential, gradients, hessians, potentials
 
 SOFTNESS, SCALE = 0.05, 1.7
@@ -93,3 +93,33 @@ def test_a_mean_of_potentials_tells_each_part_its_own(envelope, rng):
     model = KantorovichPotential()
     expected = 0.25 * potentials(network, own, z, told) + 0.75 * potentials(model, model.at(weights, c[0]), z, c)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_many_points_are_evaluated_as_by_the_compiled_programs(envelope, rng):
+    """Products of matrices, a block of points at a time: more points than a block, and parabolas that fill up."""
+    weights, _, _ = envelope
+    model, n = KantorovichPotential(), 2 * AT_ONCE + 5
+    z, c = rng.normal(size=(n, 3)).astype(np.float32), np.tile(np.float32([1, 0]), (n, 1))
+    own = model.at(weights, c[0])
+    np.testing.assert_allclose(model.potentials(own, z, c), numpy_envelope(weights["0"], z.astype(float)), atol=2e-5)
+    np.testing.assert_allclose(model.potentials(own, z, c), potentials(model, own, z, c), atol=2e-5)
+    np.testing.assert_allclose(model.gradients(own, z, c), gradients(model, own, z, c), atol=2e-5)
+
+
+def test_no_value_depends_on_the_other_points(envelope, rng):
+    weights, _, _ = envelope
+    model, n = KantorovichPotential(), 2 * AT_ONCE + 5
+    z, c = rng.normal(size=(n, 3)).astype(np.float32), np.tile(np.float32([0, 1]), (n, 1))
+    own, some = model.at(weights, c[0]), rng.permutation(n)[:50]
+    np.testing.assert_array_equal(model.gradients(own, z, c)[some], model.gradients(own, z[some], c[some]))
+    assert model.gradients(own, z[:0], c[:0]).shape == (0, 3) and model.potentials(own, z[:0], c[:0]).shape == (0,)
+
+
+def test_a_mean_of_many_points_is_that_of_the_compiled_program(envelope, rng):
+    weights, z, c = envelope
+    network = NeuralPotential((4,))
+    mean = MeanPotential((network, KantorovichPotential()), (0.25, 0.75), (2, 2))
+    inputs = np.concatenate([rng.normal(size=(6, 2)).astype(np.float32), c], axis=1)
+    own = mean.at({"part0": network.start(jax.random.key(0), 3, 2), "part1": weights}, inputs[0])
+    np.testing.assert_allclose(mean.potentials(own, z, inputs), potentials(mean, own, z, inputs), atol=2e-5)
+    np.testing.assert_allclose(mean.gradients(own, z, inputs), gradients(mean, own, z, inputs), atol=2e-5)

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.blocks import at_once, in_blocks
+from ..compute.blocks import in_blocks
 from ..schemes import Scheme
 from ..timeline import Timeline
 from ..variation import Variation
 from . import models
 from .density import Mixture
+from .envelopes import evaluated
 from .interactions import NO_INPUT, Population, interaction_gradients
 from .models import Model, Weights
 
@@ -84,23 +85,16 @@ class PotentialTerm:
     def _evaluate(self, function: Callable[..., Any], x: Array, interval: Index, anchor: Array) -> Array:
         z, inputs = self.units.inner(x), self.inputs(interval, anchor)
         if not self.model.by_place or not len(z):
-            return self._in_blocks(function, self.weights, z, inputs)
+            return evaluated(self.model, function, self.weights, z, inputs)
         places, members = np.unique(np.stack([interval, anchor], axis=1), axis=0, return_inverse=True)
         found = None
         for k, (own, fraction) in enumerate(places):
             rows = np.flatnonzero(members.ravel() == k)
-            part = self._in_blocks(function, self.placed(int(own), float(fraction)), z[rows], inputs[rows])
+            part = evaluated(self.model, function, self.placed(int(own), float(fraction)), z[rows], inputs[rows])
             found = np.empty((len(z), *part.shape[1:])) if found is None else found
             found[rows] = part
         assert found is not None
         return found
-
-    def _in_blocks(self, function: Callable[..., Any], weights: Weights, *rows: NDArray[np.float32]) -> Array:
-        # Second derivatives have a tangent for each dimension.
-        tangents = rows[0].shape[1] if function is models.hessians else 1
-        largest = at_once(self.model.size(weights) * tangents) if self.model.by_place else None
-        (values,) = in_blocks(lambda *block: (function(self.model, weights, *block),), *rows, largest=largest)
-        return values
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,5 +44,8 @@ def offsets(energy: Energy, points: Sequence[Array], point_weights: Sequence[Arr
 
 def _means(energy: Energy, x: Array, weight: Array, interval: int, end: float) -> _Means:
     place = x, np.full(len(x), interval), np.full(len(x), end)
-    descent = np.sum(energy.gradient_at(*place) * energy.slope_at(*place), axis=1)
+    slope = energy.slope_at(*place)
+    # Without other terms it is the gradient, and envelopes take long to evaluate.
+    gradient = slope if energy.terms == ("potential",) else energy.gradient_at(*place)
+    descent = np.sum(gradient * slope, axis=1)
     return _Means(float(weight @ energy.potential_at(*place)), float(weight @ descent))
