@@ -34,10 +34,10 @@ Array = NDArray[np.float64]
 UPDATES = 4000
 UPDATES_INVERTED = 3000
 #: Units of each coordinate and ridge functions beside the perceptron of a potential, from so many dimensions on and
-#: with so many conditions for each of them. Of the motion of styblinski_tang, watershed and flowers in 50 dimensions they
-#: leave 4, 5 and 17 %, a perceptron alone 85, 23 and 78 %; in ten dimensions 8, 1 and 19 %, alone 4, 2 and 22 %. PBMC (400
-#: conditions a dimension) gains 0.6 %. The embryoid subset (132 in 20 dimensions, 53 in 50) would lose 0.8 and 1.4 %, so
-#: 200 lies between these two sets; smaller ones (31 and 66) would gain 1 % (means of splits 10 to 12).
+#: with so many conditions for each of them. Of the motion of styblinski_tang, watershed and flowers in 50 dimensions
+#: they leave 4, 5 and 17 %, a perceptron alone 85, 23 and 78 %; in ten dimensions 8, 1 and 19 %, alone 4, 2 and 22 %.
+#: PBMC (400 conditions a dimension) gains 0.6 %. The embryoid subset (132 in 20 dimensions, 53 in 50) would lose 0.8
+#: and 1.4 %, so 200 lies between these two sets; smaller ones (31 and 66) would gain 1 % (means of splits 10 to 12).
 UNITS, RIDGES = 8, 128
 MANY_DIMS, ENOUGH_ROWS = 8, 200
 #: Cells of its population that a point meets in one update, in each of two independent samples.
