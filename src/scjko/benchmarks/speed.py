@@ -199,11 +199,11 @@ def throughput(n_updates: int = 2000, batch_size: int = 250) -> float:
     bare_batches = tuple(array[: 40 * batch_size].reshape(40, batch_size, -1) for array in (rows.z, labels, velocity))
 
     def ours() -> None:
-        state = descent._start(model, False, N_DIMS, 2, key)
+        state = descent._start(model, None, N_DIMS, 2, key)
         descent.run(model, model, None, state, rows, None, key, batch_size, plan(key, epochs, rates, batch_size))
 
     def bare() -> None:
-        weights = descent._start(model, False, N_DIMS, 2, key)[0]["potential"]
+        weights = descent._start(model, None, N_DIMS, 2, key)[0]["potential"]
         jax.block_until_ready(_bare(model, len(epochs), weights, *bare_batches))
 
     seconds = {}

@@ -127,7 +127,9 @@ def _model(options: FitOptions, weights: dict[str, Any], even: bool = False) -> 
     kind = options.parametrization
     network = kind.network if isinstance(kind, Stacked) else kind
     if isinstance(network, Neural):
-        return NeuralPotential(tuple(network.layers), even)
+        own = weights.get("part0", weights)
+        sizes = (len(own.get(name, ())) for name in ("unit_height", "ridge_height"))
+        return NeuralPotential(tuple(network.layers), even, *sizes)
     return LinearPotential(tuple(tuple(int(power) for power in powers) for powers in weights.pop("exponents")))
 
 

@@ -26,6 +26,8 @@ from .serialized import FORMAT, Layout, layout
 
 #: What ``uns[key]`` of a fit always has.
 FIELDS = ("params", "times", "weights", "scaling", "version")
+#: The sums beside the layers of a network, and what each of their terms has.
+SUMS, SUM = ("unit", "ridge"), ("slope", "shift", "height")
 #: Monomials of a higher degree overflow for every population: no fit has them.
 HIGHEST_DEGREE = 1000
 
@@ -180,13 +182,13 @@ def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: 
             if share is None:
                 _check_features(model, where, n_dims, told)
             elif share == 0:
-                _check_network(model, where, n_dims + told, params)
+                _check_network(model, where, n_dims, told, params)
             elif share == 1:
                 _check_envelopes(model, where, n_dims, told)
             else:
                 network, envelopes = (part.n_inputs(Timeline(times), form.scheme.anchors) for part in _parts(form))
                 mapping(model, where, ("part0", "part1"), only=True)
-                _check_network(mapping(model["part0"], f"{where}/part0"), f"{where}/part0", n_dims + network, params)
+                _check_network(mapping(model["part0"], f"{where}/part0"), f"{where}/part0", n_dims, network, params)
                 _check_envelopes(mapping(model["part1"], f"{where}/part1"), f"{where}/part1", n_dims, envelopes)
     if "internal" in weights:
         beta = mapping(weights["internal"], "weights/internal", ("beta",))["beta"]
@@ -216,11 +218,21 @@ def _part(stored: Mapping[str, Any], name: str, k: str, places: list[str], field
     return mapping(parts[k], f"{name}/{k}", fields, only=True)
 
 
-def _check_network(model: Mapping[str, Any], where: str, n_inputs: int, params: Mapping[str, Any]) -> None:
+def _check_network(model: Mapping[str, Any], where: str, n_dims: int, told: int, params: Mapping[str, Any]) -> None:
     layers = np.atleast_1d(_layers(params))
-    widths = [n_inputs, *map(int, layers), 1]
+    widths = [n_dims + told, *map(int, layers), 1]
     names = [f"Dense_{i}" for i in range(len(widths) - 1)]
-    mapping(model, where, names, only=True)
+    # Networks in few dimensions, and those of earlier versions, have nothing beside the layers.
+    sums = [f"{kind}_{part}" for kind in SUMS if any(f"{kind}_{p}" in model for p in SUM) for part in SUM]
+    mapping(model, where, [*names, *sums], only=True)
+    if "unit_height" in sums:
+        n = len(float32(model["unit_height"], f"{where}/unit_height", (None, n_dims)))
+        for part in SUM:
+            float32(model[f"unit_{part}"], f"{where}/unit_{part}", (n, n_dims))
+    if "ridge_height" in sums:
+        n = len(float32(model["ridge_height"], f"{where}/ridge_height", (None,)))
+        float32(model["ridge_slope"], f"{where}/ridge_slope", (n_dims + told, n))
+        float32(model["ridge_shift"], f"{where}/ridge_shift", (n,))
     for name, n, m in zip(names, widths[:-1], widths[1:], strict=True):
         dense = mapping(model[name], f"{where}/{name}", ("kernel", "bias"), only=True)
         float32(dense["kernel"], f"{where}/{name}/kernel", (n, m))
