@@ -78,7 +78,7 @@ def test_damaged_sums_are_refused(fitted, name, change, said):
 
 
 def test_few_dimensions_and_few_cells_have_a_perceptron_alone():
-    """In few dimensions nothing is gained, and with few cells noise is fitted."""
+    """Fits in few dimensions stay as they were, and so does the embryoid subset, which the sums made worse."""
     enough = ENOUGH_ROWS * MANY_DIMS
     sizes = [(enough, MANY_DIMS), (enough - 1, MANY_DIMS), (10**6, MANY_DIMS - 1)]
     assert [network(sj.Neural(), *size).n_units > 0 for size in sizes] == [True, False, False]

