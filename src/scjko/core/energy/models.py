@@ -62,7 +62,7 @@ class Everywhere:
 
 @jax.custom_jvp
 def _softplus(x: jax.Array) -> jax.Array:
-    """log(1 + eˣ), with a derivative of one operation: updates of the units take 40 % of the time they would with JAX's."""
+    """log(1 + eˣ), with a derivative of one operation: updates of units take 40 % of the time they would with JAX's."""
     return jnp.logaddexp(x, 0.0)
 
 
