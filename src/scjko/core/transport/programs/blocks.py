@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ...compute.parallel import one_thread, side_by_side
 from .column_generation import Solved, generate_columns
 from .plan import Plan, squared
-from .pricing import price_side_by_side
+from .pricing import price, price_side_by_side
 from .problem import Problem
 from .simplex import simplex
 
@@ -65,7 +65,9 @@ def sweep(
     rng: np.random.Generator,
 ) -> list[Block]:
     """The blocks of a plan, of at most ``size`` pairs, each coupled anew, side by side."""
-    midpoints = _midpoints(problem, plan, rng)
+    blocks = cut_up(_midpoints(problem, plan, rng), np.arange(len(plan.mass)), size, rng)
+    # One block leaves the other cores to its own pricing.
+    pricing = price_side_by_side if len(blocks) == 1 else price
 
     def work(pairs: Index) -> Block:
         part = plan.part(pairs)
@@ -77,12 +79,14 @@ def sweep(
         # Distances of nearby cells are more exact in coordinates about them.
         centre = (x.mean(axis=0) + y.mean(axis=0)) / 2
         x, y = x - centre, y - centre
-        solved = generate_columns(x, y, Plan(row, column, part.mass), guess, tolerance=tolerance, cap=problem.cap)
+        solved = generate_columns(
+            x, y, Plan(row, column, part.mass), guess, tolerance=tolerance, cap=problem.cap, pricing=pricing
+        )
         found = Plan(sources[solved.plan.source], targets[solved.plan.target], solved.plan.mass)
         return Block(sources, targets, a, b, solved._replace(plan=found))
 
     with one_thread():
-        return side_by_side(work, cut_up(midpoints, np.arange(len(plan.mass)), size, rng))
+        return side_by_side(work, blocks)
 
 
 def _midpoints(problem: Problem, plan: Plan, rng: np.random.Generator) -> Array:

@@ -13,13 +13,14 @@ and 2000 cells, of which a tenth was left over).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .plan import Plan, squared
-from .pricing import even_cuts, price, single_suffices
+from .pricing import Prices, even_cuts, price, single_suffices
 from .simplex import simplex
 
 Array = NDArray[np.float64]
@@ -50,6 +51,7 @@ def generate_columns(
     tolerance: float,
     cap: float = np.inf,
     max_rounds: int = 100,
+    pricing: Callable[..., Prices] = price,
 ) -> Solved:
     """The plan with the marginals of ``plan``, no more than ``tolerance`` of its cost above the optimum.
 
@@ -67,23 +69,25 @@ def generate_columns(
         What a pair costs at most.
     max_rounds
         How many programs to solve at most.
+    pricing
+        What prices all pairs: on one core, or on all of them.
     """
     n, m = len(x), len(y)
     unit = np.exp2(np.rint(np.log2(plan.mass.mean())))  # masses of order one; a power of two loses no digits
     a, b = np.bincount(plan.source, plan.mass, n) / unit, np.bincount(plan.target, plan.mass, m) / unit
     of_x, of_y = even_cuts(n, PARTS), even_cuts(m, PARTS)
     # What is only suggested need not be exact.
-    forward, backward = price(x, y, guess[1], of_y, single=True), price(y, x, guess[0], of_x, single=True)
+    forward, backward = pricing(x, y, guess[1], of_y, single=True), pricing(y, x, guess[0], of_x, single=True)
     pairs = np.unique(np.concatenate([plan.source * m + plan.target, *_named(forward.target, backward.target, m)]))
     for _ in range(max_rounds):
         plan, (u, v) = _sparse_program(x, y, a, b, pairs, unit, cap)
         cost = plan.cost(x, y, cap) * float(a.sum())
         single = single_suffices(x, y, v, SHARE_OF_ROUNDING * tolerance * cost / float(a.sum()))
-        forward = price(x, y, v, of_y, single=single, cap=cap)
+        forward = pricing(x, y, v, of_y, single=single, cap=cap)
         f, g = forward.least, v
         if (gap := _gap(cost, a @ f + b @ g)) <= tolerance:
             break
-        backward = price(y, x, f, of_x, single=single, cap=cap)
+        backward = pricing(y, x, f, of_x, single=single, cap=cap)
         g = np.maximum(backward.least, v)  # equal to v but for rounding, or above it
         if (gap := _gap(cost, a @ f + b @ g)) <= tolerance:
             break
