@@ -66,7 +66,7 @@ def test_everything_that_reads_a_fit_reads_this_one():
 def test_what_was_chosen_and_why_is_stored():
     adata = fitted(sj.Stacked(network=QUICK))
     table = adata.uns["jko"]["choice"]
-    assert {"softness", "share", "n_members", "error", "chosen"} == set(table)
+    assert {"softness", "share", "n_members", "updates", "error", "chosen"} == set(table)
     assert table["chosen"].sum() == 1 and np.isfinite(table["error"]).all()
     chosen = sj.get.params(adata)["parametrization"]
     assert chosen.share == table["share"][table["chosen"]][0]

@@ -22,7 +22,7 @@ FLAGS: dict[str, dict[str, Any]] = {
     "use_rep": {"metavar": "NAME", "help": "representation in obsm (default: the PCA)"},
     "weight_key": {"metavar": "NAME", "help": "column of obs with the weight of each cell"},
     "terms": {"nargs": "+", "metavar": "TERM", "help": "potential, interaction, internal (default: potential)"},
-    "parametrization": {"choices": (*PARAMETRIZATIONS, "auto"), "help": "default: neural"},
+    "parametrization": {"choices": (*PARAMETRIZATIONS, "auto"), "help": "default: auto"},
     "scheme": {"choices": SCHEMES, "help": "default: both"},
     "whiten": {"action": "store_true", "default": None, "help": "standardise each component"},
     "coupling": {"choices": tuple(SOLVERS), "help": "default: auto"},

@@ -62,7 +62,7 @@ class FitOptions:
     time_values: Mapping[Any, float] | None = None
     weight_key: str | None = None
     terms: Terms = Terms()
-    parametrization: Parametrization = Neural()
+    parametrization: Parametrization = Stacked()
     time_varying: bool | str | None = None
     scheme: str = "both"
     solver: Solver = Auto()

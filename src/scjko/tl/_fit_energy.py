@@ -45,7 +45,7 @@ def fit_energy(
     time_values: Mapping[Any, float] | None = None,
     weight_key: str | None = None,
     terms: Sequence[Literal["potential", "interaction", "internal"] | Term] = ("potential",),
-    parametrization: Literal["auto", "neural", "linear", "kantorovich"] | Parametrization = "neural",
+    parametrization: Literal["auto", "neural", "linear", "kantorovich"] | Parametrization = "auto",
     time_varying: bool | Literal["smooth"] | None = None,
     scheme: Literal["both", "explicit", "implicit"] = "both",
     coupling: Literal["auto", "exact", "multiscale", "partial", "batched", "sinkhorn"]

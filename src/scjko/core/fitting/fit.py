@@ -26,7 +26,7 @@ from .noise import Noise, estimate_noise
 from .parametrizations import Kantorovich, Linear, Neural, Parametrization, Stacked
 from .problem import STILL, Course, Formulation, Problem, Solved, common_speed
 from .stacked.choice import Choice
-from .stacked.envelopes import solve_kantorovich
+from .stacked.envelopes import members, solve_kantorovich
 from .stacked.stacking import settled, stack
 
 Array = NDArray[np.float64]
@@ -99,9 +99,13 @@ def fit(
     if isinstance(parametrization, Linear):
         solved = solve_linear(course, problem, formulation, parametrization, random_state)
     elif isinstance(parametrization, Kantorovich):
-        solved = solve_kantorovich(course, formulation, parametrization, random_state)
+        assert parametrization.n_members is not None
+        parts = members(course, parametrization.n_members, random_state)
+        solved = solve_kantorovich(course, parts, formulation, parametrization)
     elif isinstance(parametrization, Stacked):
-        parametrization, solved = stack(course, rows, problem, formulation, parametrization, random_state, on_progress)
+        updates = None if choice is None else choice.updates
+        posed_as = course, problem, formulation, parametrization
+        parametrization, solved = stack(*posed_as, updates, random_state, on_progress)
     else:
         assert isinstance(parametrization, Neural)
         parametrization = resolved(parametrization, len(rows.points), formulation.scheme, variation)

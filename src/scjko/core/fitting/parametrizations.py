@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from ..checks import check_integer, check_list, check_option, check_positive
@@ -33,6 +33,15 @@ class Parametrization:
     def names(cls) -> list[str]:
         """The names of its options."""
         return [field.name for field in fields(cls)]  # type: ignore[arg-type]
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Names of the options that held-out cells decide on."""
+        return ()
+
+    def reopened(self, names: Sequence[str]) -> Parametrization:
+        """The same with these options left open again, for a fit to other cells."""
+        return self
 
     def options(self) -> dict[str, Any]:
         """Its options by name, without those that are None."""
@@ -153,6 +162,15 @@ class Kantorovich(Parametrization):
         if self.softness is not None:
             check_positive("softness", self.softness)
 
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Those of both options that are not given."""
+        return tuple(name for name in self.names() if getattr(self, name) is None)
+
+    def reopened(self, names: Sequence[str]) -> Kantorovich:
+        """The same with these options left open again."""
+        return replace(self, **{name: None for name in self.names() if name in names})
+
     def variation(self, time_varying: bool | str) -> Variation:
         """A potential of its own for each interval."""
         return Separate()
@@ -195,10 +213,20 @@ class Stacked(Parametrization):
         return self.share != 1
 
     @property
-    def open(self) -> bool:
-        """Whether something is left to be chosen."""
-        own = self.kantorovich
-        return self.share is None or (self.share > 0 and (own.softness is None or own.n_members is None))
+    def left_open(self) -> tuple[str, ...]:
+        """What of the shares, of the Kantorovich potential and of the length of training is not given."""
+        own = () if self.share == 0 else self.kantorovich.left_open
+        epochs = ("epochs",) if self.trained and self.network.epochs is None else ()
+        return (*(("share",) if self.share is None else ()), *own, *(epochs if own or self.share is None else ()))
+
+    def reopened(self, names: Sequence[str]) -> Stacked:
+        """The same with these options left open again."""
+        return replace(
+            self,
+            share=None if "share" in names else self.share,
+            kantorovich=self.kantorovich.reopened(names),
+            network=replace(self.network, epochs=None) if "epochs" in names else self.network,
+        )
 
     def variation(self, time_varying: bool | str) -> Variation:
         """What the parts that have a share are told."""

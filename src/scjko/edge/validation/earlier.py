@@ -19,14 +19,18 @@ DEFAULT_KEY = "jko"
 def earlier_options(adata: AnnData, key: str | None, time_key: str | None) -> FitOptions | None:
     """The options of the fit at ``uns[key]``; None if there is none, or one of another time column.
 
-    Only a fit of the default name may be missing: another name was given by the user.
+    Only a fit of the default name may be missing: another name was given by the user. Settings that held-out cells
+    chose are left open again: those of a validation must not have had a say in them.
     """
     if key is None or (key == DEFAULT_KEY and key not in adata.uns):
         return None
     try:
-        options = FitOptions.read(fitted(adata, key)["params"])
+        stored = fitted(adata, key)
+        options = FitOptions.read(stored["params"])
     except ValueError as error:
         raise ValueError(f"{error} With key=None no options are taken from it.") from None
+    left_open = [str(name) for name in stored.get("choice", {}).get("left_open", ())]
+    options = replace(options, parametrization=options.parametrization.reopened(left_open))
     return options if time_key in (None, options.time_key) else None
 
 

@@ -1,4 +1,4 @@
-"""How much of what: the softness of Kantorovich potentials, and the share of a network, by the error on held-out cells.
+"""What a stacked energy is made of: softness, members, share and length of training, by the error on held-out cells.
 
 The cells are halved, and each half is coupled by itself. What is fitted to one half moves the cells of the other, and
 the populations that arrive are compared with those that were observed, by the distance that users judge by. Errors of
@@ -7,6 +7,7 @@ single displacements would not do: they favour predictions that are drawn to the
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,29 +16,29 @@ from numpy.typing import NDArray
 
 from ...compute.parallel import side_by_side
 from ...energy.envelopes import partners
-from ...energy.terms import PotentialTerm
 from ...judging.metrics import emd
-from ..descent import descend, resolved, updates_of
 from ..halves import excess, halves
-from ..parametrizations import Kantorovich, Neural, Stacked
+from ..parametrizations import Kantorovich, Stacked
 from ..problem import Course, Formulation
-from .envelopes import kantorovich_weights, members
+from .envelopes import kantorovich_weights, members, most_parabolas
+from .networks import carried_over, lengths, trained
 
 Array = NDArray[np.float64]
 
 #: Widths that are tried, as fractions of the mean squared distance travelled.
-SOFTNESSES = (0.003, 0.01, 0.03, 0.1, 0.3)
+SOFTNESSES = (0.003, 0.01, 0.03, 0.1)
 #: Shares that are tried, and members: one plan of all cells, or the mean of plans of halves.
 SHARES, MEMBERS = (1.0, 0.5, 0.0), (1, 8)
-#: Members of a mean that is judged, fewer than there will be, and updates of a network.
-JUDGED_MEMBERS, JUDGED_UPDATES = 4, 2000
-#: Updates of a network, at least.
-FEWEST = 500
+#: Members of a mean that is judged, fewer than there will be.
+JUDGED_MEMBERS = 4
 #: Cells of a half that are moved, and intervals that are compared, at most.
 MAX_CELLS, MAX_INTERVALS = 500, 8
-#: Cells of the smallest snapshot from which on one half judges the other, once. With fewer each judges the other, and
-#: with fewer than half as many in so many halvings.
-ENOUGH, HALVINGS = 400, 3
+#: How often the cells are halved, either half judging the other. By chance the halves of a branched population differ
+#: in how many cells go which way: one fold of 429 haematopoietic cells preferred a width of 0.3, which has 1.3 times
+#: the error of the best.
+HALVINGS = 3
+#: Cells of the smallest snapshot from which on a network is judged in one fold, and in two; of fewer cells in all.
+ENOUGH, FEW = 400, 200
 
 
 class Setting(NamedTuple):
@@ -46,6 +47,17 @@ class Setting(NamedTuple):
     softness: float
     share: float
     n_members: int
+    updates: int
+    """Of the network; zero if there is none, or if it names its epochs."""
+
+
+class _Fold(NamedTuple):
+    """Cells that are known, and cells of the others to move and to compare with in some intervals."""
+
+    known: Course
+    intervals: list[int]
+    starts: list[Array]
+    targets: list[Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +68,35 @@ class Choice:
     error: Array
     """Its mean over folds and intervals."""
     chosen: int
+    judged: float
+    """The cells of a fold as a fraction of those that are fitted."""
+    left_open: tuple[str, ...] = ()
+    """The options that were chosen."""
 
     @property
-    def table(self) -> dict[str, Array]:
-        """Every setting with its error, as columns, and which of them was chosen."""
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Every setting with its error, as columns, which of them was chosen, and the options that were left open."""
         columns = zip(Setting._fields, np.array(self.settings, dtype=np.float64).T, strict=True)
-        return {**dict(columns), "error": self.error, "chosen": np.arange(len(self.error)) == self.chosen}
+        chosen = np.arange(len(self.error)) == self.chosen
+        return {**dict(columns), "error": self.error, "chosen": chosen, "left_open": np.array(self.left_open)}
+
+    @property
+    def falling(self) -> bool:
+        """Whether the error of a network was still falling at the longest training that was tried."""
+        own = [(setting.updates, error) for setting, error in zip(self.settings, self.error, strict=True)]
+        tried = sorted((updates, error) for updates, error in own if updates)
+        return len(tried) > 1 and min(tried, key=lambda pair: pair[1])[0] == tried[-1][0]
+
+    @property
+    def updates(self) -> int:
+        """Updates of the network on all cells."""
+        return carried_over(self.settings[self.chosen].updates, self.judged)
 
     def settled(self, asked: Stacked, n_dims: int) -> Stacked:
         """The parametrisation with what was chosen in place of what was left open."""
-        softness, share, n_members = self.settings[self.chosen]
-        if asked.kantorovich.softness is None:  # of all cells, which are twice as many as of a half
-            softness *= excess(0.5, n_dims)
+        softness, share, n_members, _ = self.settings[self.chosen]
+        if asked.kantorovich.softness is None:  # there are more cells than in a fold, and plans are less noisy
+            softness *= excess(self.judged, n_dims)
         return replace(asked, share=share, kantorovich=Kantorovich(softness=softness, n_members=n_members))
 
 
@@ -75,117 +104,137 @@ def choose(course: Course, formulation: Formulation, asked: Stacked, random_stat
     """The setting that predicts held-out cells best, among those that were left open.
 
     What takes longer has to be better by more than its standard error: a mean of plans than one plan, and a network
-    beside them.
+    beside them, which is combined with the softness that serves a mean of plans best.
     """
-    settings = _settings(asked)
-    smallest = min(int(np.count_nonzero(weight)) for weight in course.weights)
-    errors = []
-    for seed in range(random_state + 100, random_state + 100 + (1 if 2 * smallest >= ENOUGH else HALVINGS)):
-        one, other = halves(course, seed)  # other halves than those of the members
-        for fold in ((one, other), (other, one))[: 1 if smallest >= ENOUGH else 2]:
-            errors.append(_errors(*fold, formulation, asked, settings, random_state))
-    error = np.concatenate(errors, axis=1)
-    best = None
-    for kind in dict.fromkeys((setting.share, setting.n_members) for setting in settings):
-        own = [k for k, setting in enumerate(settings) if (setting.share, setting.n_members) == kind]
-        rival = min(own, key=lambda k: error[k].mean())
-        if best is None or _better(error[rival], error[best]):
-            best = rival
-    assert best is not None
-    return Choice(tuple(settings), error.mean(axis=1), best)
-
-
-def _settings(asked: Stacked) -> list[Setting]:
-    """What was left open in every combination; a network beside others goes with the mean of plans."""
+    folds = _folds(course, random_state)
     own = asked.kantorovich
     softnesses = SOFTNESSES if own.softness is None else (own.softness,)
+    numbers = MEMBERS if own.n_members is None else (own.n_members,)
     shares = SHARES if asked.share is None else (asked.share,)
-    members = MEMBERS if own.n_members is None else (own.n_members,)
-    return [
-        Setting(softness, share, n)
-        for share in shares
-        for n in (members if share == 1 else members[-1:])
-        for softness in (softnesses if share > 0 else softnesses[:1])
-    ]
-
-
-def _better(one: Array, other: Array) -> bool:
-    """Whether errors are smaller by more than the standard error of their mean difference."""
-    difference = other - one
-    spread = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else 0.0
-    return bool(difference.mean() > spread)
-
-
-def _errors(
-    known: Course,
-    held_out: Course,
-    formulation: Formulation,
-    asked: Stacked,
-    settings: list[Setting],
-    random_state: int,
-) -> Array:
-    """The error of each setting in each interval of one fold, relative to not moving on average."""
-    intervals, gaps, units = course_intervals(known), known.timeline.gaps, formulation.units
-    starts = [held_out.points[k][:MAX_CELLS] for k in intervals]
-    targets = [held_out.points[k + 1][:MAX_CELLS] for k in intervals]
-    moved: dict[Any, list[Array]] = {None: starts}
-    if any(setting.share < 1 for setting in settings):
-        term = _network(known, formulation, asked.network, random_state)
-        moved["network"] = _steps(term, starts, intervals, gaps)
-    plans = {n: [known] if n == 1 else _members(known, n, random_state) for n in {s.n_members for s in settings}}
-    for softness, n in {(setting.softness, setting.n_members) for setting in settings if setting.share > 0}:
-        weights = kantorovich_weights(plans[n], known, formulation, softness)
-        n_ends = len(formulation.scheme.anchors)
-        moved[softness, n] = [
-            partners(weights[str(k * n_ends)], (x - units.center) / units.length) * units.length + units.center
-            for x, k in zip(starts, intervals, strict=True)
+    envelopes = [Setting(softness, 1.0, n, 0) for n in numbers for softness in softnesses]
+    moved = [_by_envelopes(fold, formulation, envelopes, random_state) for fold in folds]
+    errors = dict(zip(envelopes, _errors(folds, moved, envelopes), strict=True))
+    best = min((s for s in envelopes if s.n_members == numbers[-1]), key=lambda setting: errors[setting].mean())
+    beside = [share for share in shares if share < 1]
+    if beside:
+        judges = folds[: _n_judges(course)]
+        n_rows = len(formulation.conditions(folds[0].known).points)
+        tried = lengths(n_rows) if asked.network.epochs is None else [0]  # epochs that are named are not chosen
+        stacked = [best._replace(share=share, updates=updates) for share in beside for updates in tried]
+        moved = [
+            _beside(fold, formulation, stacked, asked, positions[best], random_state)
+            for fold, positions in zip(judges, moved, strict=False)
         ]
-    for setting in settings:
-        one, other = moved.get("network", starts), moved.get((setting.softness, setting.n_members), starts)
-        moved[setting] = [(1 - setting.share) * a + setting.share * b for a, b in zip(one, other, strict=True)]
-    tasks = [
-        (prediction, target)
-        for key in (None, *settings)
-        for prediction, target in zip(moved[key], targets, strict=True)
-    ]
-    found = np.array(side_by_side(lambda pair: emd(*pair), tasks)).reshape(len(settings) + 1, len(intervals))
-    return found[1:] / (found[0].mean() or 1.0)
+        errors |= zip(stacked, _errors(judges, moved, stacked), strict=True)
+    if 1.0 not in shares:
+        errors = {setting: error for setting, error in errors.items() if setting.share < 1}
+    chosen = _best(errors)
+    size = np.mean([len(a) / len(b) for a, b in zip(folds[0].known.points, course.points, strict=True)])
+    most = min(1.0, most_parabolas(course) / max(len(x) for x in course.points))
+    settings = tuple(errors)
+    means = np.array([error.mean() for error in errors.values()])
+    return Choice(settings, means, settings.index(chosen), min(float(size) / most, 1.0), asked.left_open)
 
 
-def _members(course: Course, n_members: int, random_state: int) -> list[Course]:
-    return members(course, min(n_members, JUDGED_MEMBERS), random_state)
+def _folds(course: Course, random_state: int) -> list[_Fold]:
+    """Halves of the cells, other ones than those of the members, each with the other to judge by."""
+    intervals, folds = compared(course), []
+    for seed in range(random_state + 100, random_state + 100 + HALVINGS):
+        one, other = halves(course, seed)
+        for known, held_out in ((one, other), (other, one)):
+            starts = [held_out.points[k][:MAX_CELLS] for k in intervals]
+            targets = [held_out.points[k + 1][:MAX_CELLS] for k in intervals]
+            folds.append(_Fold(known, intervals, starts, targets))
+    return folds
 
 
-def course_intervals(course: Course) -> list[int]:
+def _n_judges(course: Course) -> int:
+    """Folds in which networks are judged: training takes longer than anything else, and few cells train quickly."""
+    smallest = min(int(np.count_nonzero(weight)) for weight in course.weights)
+    return 1 if smallest >= ENOUGH else 2 if smallest >= FEW else 2 * HALVINGS
+
+
+def compared(course: Course) -> list[int]:
     """The intervals that are compared, evenly spread over the course."""
     n = course.timeline.n_intervals
     return np.unique(np.linspace(0, n - 1, min(n, MAX_INTERVALS)).round().astype(int)).tolist()
 
 
-def _steps(term: PotentialTerm, starts: list[Array], intervals: list[int], gaps: Array) -> list[Array]:
-    """Cells of each interval moved over it."""
-    return [
-        x - gaps[k] * term.gradient(x, np.full(len(x), k), np.zeros(len(x)))
-        for x, k in zip(starts, intervals, strict=True)
+def _by_envelopes(
+    fold: _Fold, formulation: Formulation, settings: Sequence[Setting], random_state: int
+) -> dict[Setting, list[Array]]:
+    """Cells of each interval where Kantorovich potentials of the known half send them."""
+    known, units, n_ends = fold.known, formulation.units, len(formulation.scheme.anchors)
+    plans = {n: members(known, min(n, JUDGED_MEMBERS), random_state) for n in {s.n_members for s in settings}}
+    found = {}
+    for setting in settings:
+        weights = kantorovich_weights(plans[setting.n_members], known, formulation, setting.softness)
+        found[setting] = [
+            partners(weights[str(k * n_ends)], (x - units.center) / units.length) * units.length + units.center
+            for x, k in zip(fold.starts, fold.intervals, strict=True)
+        ]
+    return found
+
+
+def _beside(
+    fold: _Fold,
+    formulation: Formulation,
+    settings: Sequence[Setting],
+    asked: Stacked,
+    sent: list[Array],
+    random_state: int,
+) -> dict[Setting, list[Array]]:
+    """Cells moved by networks of each length of training, and by their mean with where envelopes have ``sent`` them."""
+    parts, gaps = members(fold.known, JUDGED_MEMBERS, random_state), fold.known.timeline.gaps
+    networks = {}
+    for updates in dict.fromkeys(setting.updates for setting in settings):
+        term = trained(fold.known, parts, formulation, asked.network, updates, random_state).term
+        networks[updates] = [
+            x - gaps[k] * term.gradient(x, np.full(len(x), k), np.zeros(len(x)))
+            for x, k in zip(fold.starts, fold.intervals, strict=True)
+        ]
+    return {
+        setting: [
+            (1 - setting.share) * one + setting.share * other
+            for one, other in zip(networks[setting.updates], sent, strict=True)
+        ]
+        for setting in settings
+    }
+
+
+def _errors(
+    folds: Sequence[_Fold], moved: Sequence[dict[Setting, list[Array]]], settings: Sequence[Setting]
+) -> list[Array]:
+    """The errors of each setting in all folds and intervals, relative to not moving in that fold."""
+    tasks = [
+        (prediction, target)
+        for fold, positions in zip(folds, moved, strict=True)
+        for own in (fold.starts, *(positions[setting] for setting in settings))
+        for prediction, target in zip(own, fold.targets, strict=True)
     ]
+    found = np.array(side_by_side(lambda pair: emd(*pair), tasks)).reshape(len(folds), len(settings) + 1, -1)
+    unmoved = found[:, :1].mean(axis=2, keepdims=True)
+    return list((found[:, 1:] / np.where(unmoved > 0, unmoved, 1.0)).swapaxes(0, 1).reshape(len(settings), -1))
 
 
-def _network(course: Course, formulation: Formulation, network: Neural, random_state: int) -> PotentialTerm:
-    """A network trained for a short time on a part of the cells."""
-    own = replace(formulation, variation=network.variation(True))
-    problem = own.problem(own.conditions(course))
-    network = beside_others(network, len(problem.z), JUDGED_UPDATES)
-    solved = descend(problem, resolved(network, len(problem.z), own.scheme, own.variation), random_state)
-    none = np.zeros((own.timeline.n_intervals, 2))
-    return PotentialTerm(
-        solved.model, solved.weights["potential"], own.units, own.timeline, own.scheme, own.variation, none
-    )
+def _best(errors: dict[Setting, Array]) -> Setting:
+    """The best setting, if what takes longer is better by more than its standard error."""
+    best: Setting | None = None
+    for kind in dict.fromkeys((setting.share, setting.n_members) for setting in errors):
+        rival = min(_of(kind, errors), key=lambda setting: errors[setting].mean())
+        if best is None or _better(errors[rival], errors[best]):
+            best = rival
+    assert best is not None
+    return best
 
 
-def beside_others(network: Neural, n_rows: int, most: int) -> Neural:
-    """The network with as many updates as there are rows, within bounds, unless its epochs are given.
+def _of(kind: tuple[float, int], settings: Iterable[Setting]) -> list[Setting]:
+    return [setting for setting in settings if (setting.share, setting.n_members) == kind]
 
-    Longer training fits the noise of few cells: 313 B cells are predicted best after some 600 updates, 781
-    haematopoietic cells after 600 to 1300, 16 819 embryoid cells after 4000 and more.
-    """
-    return network if network.epochs is not None else updates_of(network, n_rows, int(np.clip(n_rows, FEWEST, most)))
+
+def _better(one: Array, other: Array) -> bool:
+    """Whether errors are smaller by more than the standard error of their mean difference, where both are known."""
+    n = min(len(one), len(other))  # networks are judged in the first folds
+    difference = other[:n] - one[:n]
+    spread = difference.std(ddof=1) / np.sqrt(n) if n > 1 else 0.0
+    return bool(difference.mean() > spread)

@@ -48,9 +48,7 @@ def members(course: Course, n_members: int, random_state: int) -> list[Course]:
     Of large snapshots there are fewer members, each of more cells: what one plan of many cells resolves counts for more
     than the noise of plans, which there is small.
     """
-    largest = max(len(x) for x in course.points)
-    n_cells = sum(len(x) for x in course.points)
-    most = max(min(MOST_PARABOLAS, int(MOST_PAIRS / n_cells)), FEWEST_PARABOLAS)
+    largest, most = max(len(x) for x in course.points), most_parabolas(course)
     if n_members == 1 and largest <= most:
         return [course]
     n = max(min(n_members, 2 * most // largest), min(n_members, 2))
@@ -58,6 +56,12 @@ def members(course: Course, n_members: int, random_state: int) -> list[Course]:
     for seed in range(random_state, random_state + -(-n // 2)):
         parts += halves(course, seed, most=most // n)
     return parts[:n]
+
+
+def most_parabolas(course: Course) -> int:
+    """Parabolas at a place that are evaluated in time, in all members together."""
+    n_cells = sum(len(x) for x in course.points)
+    return max(min(MOST_PARABOLAS, int(MOST_PAIRS / n_cells)), FEWEST_PARABOLAS)
 
 
 def softnesses(course: Course, softness: float) -> Array:
@@ -111,9 +115,10 @@ def _stacked(
     return {"points": points, "heights": heights}
 
 
-def solve_kantorovich(course: Course, formulation: Formulation, kantorovich: Kantorovich, random_state: int) -> Solved:
-    """The Kantorovich potential of resampled cells."""
-    assert kantorovich.softness is not None and kantorovich.n_members is not None
-    parts = members(course, kantorovich.n_members, random_state)
+def solve_kantorovich(
+    course: Course, parts: Sequence[Course], formulation: Formulation, kantorovich: Kantorovich
+) -> Solved:
+    """The Kantorovich potential of the members."""
+    assert kantorovich.softness is not None
     weights = kantorovich_weights(parts, course, formulation, kantorovich.softness)
     return Solved({"potential": weights}, KantorovichPotential(), None)

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...condition import Conditions
 from ...energy.envelopes import MeanPotential
 from ...energy.specification import Terms
 from ...schemes import Scheme
 from ...transport import Coupling
-from ..descent import UPDATES, descend, resolved
+from ..descent import descend, resolved
 from ..parametrizations import Kantorovich, Stacked
 from ..problem import Course, Formulation, Problem, Solved
-from .choice import Choice, beside_others, choose
-from .envelopes import solve_kantorovich
+from .choice import Choice, choose
+from .envelopes import members, solve_kantorovich
+from .networks import trained, usual_updates
 
 logger = logging.getLogger("scjko")
 
@@ -39,9 +39,9 @@ def settled(
     if obstacle is not None:
         if stacked.share:
             raise ValueError(f"A Kantorovich potential {obstacle}; use parametrization='neural' or 'linear'.")
-        return replace(stacked, share=0.0), None
+        return replace(stacked, share=0.0, kantorovich=Kantorovich()), None
     choice = None
-    if stacked.open:
+    if stacked.left_open:
         smallest = min(int(np.count_nonzero(weight)) for weight in course.weights)
         if smallest < FEWEST:
             logger.info(
@@ -84,29 +84,29 @@ def _obstacle(course: Course, scheme: Scheme, time_varying: bool | str, terms: T
 
 def stack(
     course: Course,
-    rows: Conditions,
     problem: Problem,
     formulation: Formulation,
     stacked: Stacked,
+    updates: int | None,
     random_state: int,
     on_progress: Callable[[float], object],
 ) -> tuple[Stacked, Solved]:
-    """The parts that have a share, or the mean of both."""
-    share, scheme = stacked.share, formulation.scheme
+    """The parts that have a share, or the mean of both, with a network of so many updates if it is left open."""
+    share, own = stacked.share, stacked.kantorovich
     assert share is not None
+    if own.n_members is None:  # a network alone, which nothing was compared with
+        network = resolved(stacked.network, len(problem.z), formulation.scheme, formulation.variation)
+        return replace(stacked, network=network), descend(problem, network, random_state, on_progress)
+    parts = members(course, own.n_members, random_state)
     if share == 1:
-        return stacked, solve_kantorovich(course, formulation, stacked.kantorovich, random_state)
-    network, variation = stacked.network, formulation.variation
-    if share > 0:
-        variation = network.variation(True)
-        problem = replace(formulation, variation=variation).problem(rows)
-        network = beside_others(network, len(problem.z), UPDATES)
-    network = resolved(network, len(problem.z), scheme, variation)
-    stacked, one = replace(stacked, network=network), descend(problem, network, random_state, on_progress)
+        return stacked, solve_kantorovich(course, parts, formulation, own)
+    updates = usual_updates(len(problem.z)) if updates is None else updates
+    network, one, term = trained(course, parts, formulation, stacked.network, updates, random_state, on_progress)
+    stacked = replace(stacked, network=network)
     if share == 0:
         return stacked, one
-    other = solve_kantorovich(course, formulation, stacked.kantorovich, random_state)
+    other = solve_kantorovich(course, parts, formulation, own)
     weights = {"part0": one.weights["potential"], "part1": other.weights["potential"]}
-    widths = problem.inputs.shape[1], len(weights["part1"])
+    widths = term.variation.n_inputs(course.timeline, formulation.scheme.anchors), len(weights["part1"])
     model = MeanPotential((one.model, other.model), (1 - share, share), widths)
     return stacked, one._replace(weights={"potential": weights}, model=model)
