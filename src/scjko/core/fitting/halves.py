@@ -18,9 +18,12 @@ from ..transport.budget import LARGEST_EXACT
 from .problem import Course, Formulation, Problem
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 #: Cells of a snapshot in a half, at most: as many as an exact coupling takes a second for.
 MAX_CELLS = 1500
+#: A snapshot of fewer cells is in both halves as a whole.
+FEWEST = 4
 #: Times that few cells are halved, at most. By chance the halves of a branched population differ in how many cells go
 #: which way, and the ridge that one halving asks for varies a hundredfold (600 haematopoietic cells a time); the error
 #: of the worst of 40 fits was 1.45 times that of the best baseline with one halving, 1.38 with three, 1.29 with five.
@@ -56,13 +59,18 @@ def excess(share: float, n_dims: int) -> float:
     return float(share ** (2 / max(n_dims, 2)))
 
 
-def halves(course: Course, random_state: int, n_parts: int = 2, most: int = MAX_CELLS) -> list[Course]:
-    """The cells of every snapshot dealt out at random, each part coupled by itself.
+def halves(course: Course, random_state: int, most: int = MAX_CELLS, *, matched: bool = False) -> list[Course]:
+    """The cells of every snapshot dealt out at random, each half coupled by itself.
 
-    A snapshot of few cells is in every part as a whole.
+    A snapshot of few cells is in both halves as a whole. With ``matched`` halves, of two neighbouring cells one goes to
+    either half, so that both have as many cells in every branch of a population. If that differs by chance, errors of
+    one half on the other vary more than those of settings do: on haematopoietic cells the best of ten settings had
+    errors of 0.13 to 0.20 in four random halvings, where the worst had 0.18 to 0.25, and with matched ones 0.09 to 0.14
+    and 0.16 to 0.19.
     """
-    rng = np.random.default_rng(random_state)
-    chosen = [_dealt(weight, n_parts, most, rng) for weight in course.weights]
+    rng, n_parts = np.random.default_rng(random_state), 2
+    dealt = _matched if matched else _dealt
+    chosen = [dealt(x, weight, most, rng) for x, weight in zip(course.points, course.weights, strict=True)]
     problems = []
     for part in range(n_parts):
         points = [x[rows[part]] for x, rows in zip(course.points, chosen, strict=True)]
@@ -95,9 +103,27 @@ def halvings(course: Course, random_state: int) -> list[list[Course]]:
     return [halves(course, seed) for seed in range(random_state, random_state + n)]
 
 
-def _dealt(weight: Array, n_parts: int, most: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """The cells of a snapshot in each part, at least two of any weight."""
+def _dealt(x: Array, weight: Array, most: int, rng: np.random.Generator) -> list[Index]:
+    """The cells of a snapshot in each half, at least two of any weight."""
     order = rng.permutation(np.flatnonzero(weight > 0))
-    if len(order) < 2 * n_parts:
-        return [np.sort(order)] * n_parts
-    return [np.sort(order[part::n_parts][:most]) for part in range(n_parts)]
+    if len(order) < FEWEST:
+        return [np.sort(order)] * 2
+    return [np.sort(order[half::2][:most]) for half in (0, 1)]
+
+
+def _matched(x: Array, weight: Array, most: int, rng: np.random.Generator) -> list[Index]:
+    """As :func:`_dealt`, with neighbours in different halves; cells are in random order within a half."""
+    order = rng.permutation(np.flatnonzero(weight > 0))[: 2 * most]
+    if len(order) < FEWEST:
+        return [np.sort(order)] * 2
+    near = np.concatenate([rng.permutation(leaf) for leaf in _leaves(x, order)])
+    return [rng.permutation(near[half::2]) for half in (0, 1)]
+
+
+def _leaves(x: Array, cells: Index) -> list[Index]:
+    """Cells in groups of two neighbours, by halving them again and again where they spread most."""
+    if len(cells) <= 2:
+        return [cells]
+    sorted_cells = cells[np.argsort(x[cells, np.argmax(x[cells].var(axis=0))], kind="stable")]
+    middle = 2 * ((len(cells) + 2) // 4)  # even, so that no pair is divided
+    return [*_leaves(x, sorted_cells[:middle]), *_leaves(x, sorted_cells[middle:])]

@@ -33,12 +33,10 @@ SHARES, MEMBERS = (1.0, 0.5, 0.0), (1, 8)
 JUDGED_MEMBERS = 4
 #: Cells of a half that are moved, and intervals that are compared, at most.
 MAX_CELLS, MAX_INTERVALS = 500, 8
-#: How often the cells are halved, either half judging the other. By chance the halves of a branched population differ
-#: in how many cells go which way: one fold of 429 haematopoietic cells preferred a width of 0.3, which has 1.3 times
-#: the error of the best.
-HALVINGS = 3
-#: Cells of the smallest snapshot from which on a network is judged in one fold, and in two; of fewer cells in all.
-ENOUGH, FEW = 400, 200
+#: How often the cells are halved, either half judging the other.
+HALVINGS = 2
+#: Cells of the smallest snapshot from which on a network is judged in one fold; of fewer cells in all.
+ENOUGH = 400
 
 
 class Setting(NamedTuple):
@@ -58,6 +56,8 @@ class _Fold(NamedTuple):
     intervals: list[int]
     starts: list[Array]
     targets: list[Array]
+    weights: list[tuple[Array, Array]]
+    """Of the cells to move and to compare with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +81,18 @@ class Choice:
         return {**dict(columns), "error": self.error, "chosen": chosen, "left_open": np.array(self.left_open)}
 
     @property
-    def falling(self) -> bool:
-        """Whether the error of a network was still falling at the longest training that was tried."""
-        own = [(setting.updates, error) for setting, error in zip(self.settings, self.error, strict=True)]
-        tried = sorted((updates, error) for updates, error in own if updates)
-        return len(tried) > 1 and min(tried, key=lambda pair: pair[1])[0] == tried[-1][0]
+    def falling(self) -> float:
+        """By how much the last doubling of the training that was tried lowered the error of what was chosen."""
+        chosen = self.settings[self.chosen]
+        tried = {
+            setting.updates: error
+            for setting, error in zip(self.settings, self.error, strict=True)
+            if setting[:3] == chosen[:3] and setting.updates
+        }
+        longest = max(tried, default=0)
+        if chosen.updates != longest or longest // 2 not in tried:
+            return 0.0
+        return float(1 - tried[longest] / tried[longest // 2])
 
     @property
     def updates(self) -> int:
@@ -103,8 +110,7 @@ class Choice:
 def choose(course: Course, formulation: Formulation, asked: Stacked, random_state: int) -> Choice:
     """The setting that predicts held-out cells best, among those that were left open.
 
-    What takes longer has to be better by more than its standard error: a mean of plans than one plan, and a network
-    beside them, which is combined with the softness that serves a mean of plans best.
+    A network is combined with a mean of plans of the softness that serves this best alone.
     """
     folds = _folds(course, random_state)
     own = asked.kantorovich
@@ -137,21 +143,22 @@ def choose(course: Course, formulation: Formulation, asked: Stacked, random_stat
 
 
 def _folds(course: Course, random_state: int) -> list[_Fold]:
-    """Halves of the cells, other ones than those of the members, each with the other to judge by."""
+    """Matched halves of the cells, other ones than those of the members, each with the other to judge by."""
     intervals, folds = compared(course), []
     for seed in range(random_state + 100, random_state + 100 + HALVINGS):
-        one, other = halves(course, seed)
+        one, other = halves(course, seed, matched=True)
         for known, held_out in ((one, other), (other, one)):
-            starts = [held_out.points[k][:MAX_CELLS] for k in intervals]
-            targets = [held_out.points[k + 1][:MAX_CELLS] for k in intervals]
-            folds.append(_Fold(known, intervals, starts, targets))
+            few = [(x[:MAX_CELLS], w[:MAX_CELLS]) for x, w in zip(held_out.points, held_out.weights, strict=True)]
+            starts, targets = [few[k][0] for k in intervals], [few[k + 1][0] for k in intervals]
+            weights = [(few[k][1], few[k + 1][1]) for k in intervals]
+            folds.append(_Fold(known, intervals, starts, targets, weights))
     return folds
 
 
 def _n_judges(course: Course) -> int:
     """Folds in which networks are judged: training takes longer than anything else, and few cells train quickly."""
     smallest = min(int(np.count_nonzero(weight)) for weight in course.weights)
-    return 1 if smallest >= ENOUGH else 2 if smallest >= FEW else 2 * HALVINGS
+    return 1 if smallest >= ENOUGH else 2 * HALVINGS
 
 
 def compared(course: Course) -> list[int]:
@@ -207,34 +214,26 @@ def _errors(
 ) -> list[Array]:
     """The errors of each setting in all folds and intervals, relative to not moving in that fold."""
     tasks = [
-        (prediction, target)
+        (prediction, target, *weights)
         for fold, positions in zip(folds, moved, strict=True)
         for own in (fold.starts, *(positions[setting] for setting in settings))
-        for prediction, target in zip(own, fold.targets, strict=True)
+        for prediction, target, weights in zip(own, fold.targets, fold.weights, strict=True)
     ]
-    found = np.array(side_by_side(lambda pair: emd(*pair), tasks)).reshape(len(folds), len(settings) + 1, -1)
+    found = np.array(side_by_side(lambda task: emd(*task), tasks)).reshape(len(folds), len(settings) + 1, -1)
     unmoved = found[:, :1].mean(axis=2, keepdims=True)
     return list((found[:, 1:] / np.where(unmoved > 0, unmoved, 1.0)).swapaxes(0, 1).reshape(len(settings), -1))
 
 
 def _best(errors: dict[Setting, Array]) -> Setting:
-    """The best setting, if what takes longer is better by more than its standard error."""
-    best: Setting | None = None
-    for kind in dict.fromkeys((setting.share, setting.n_members) for setting in errors):
-        rival = min(_of(kind, errors), key=lambda setting: errors[setting].mean())
-        if best is None or _better(errors[rival], errors[best]):
-            best = rival
-    assert best is not None
-    return best
+    """The setting with the smallest mean error in the folds that all of them were judged in."""
+    n = min(map(len, errors.values()))  # networks are judged in the first folds
+    best = {kind: min(_of(kind, errors), key=lambda setting: errors[setting].mean()) for kind in map(_kind, errors)}
+    return min(best.values(), key=lambda setting: errors[setting][:n].mean())
+
+
+def _kind(setting: Setting) -> tuple[float, int]:
+    return setting.share, setting.n_members
 
 
 def _of(kind: tuple[float, int], settings: Iterable[Setting]) -> list[Setting]:
-    return [setting for setting in settings if (setting.share, setting.n_members) == kind]
-
-
-def _better(one: Array, other: Array) -> bool:
-    """Whether errors are smaller by more than the standard error of their mean difference, where both are known."""
-    n = min(len(one), len(other))  # networks are judged in the first folds
-    difference = other[:n] - one[:n]
-    spread = difference.std(ddof=1) / np.sqrt(n) if n > 1 else 0.0
-    return bool(difference.mean() > spread)
+    return [setting for setting in settings if _kind(setting) == kind]

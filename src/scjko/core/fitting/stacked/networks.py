@@ -38,8 +38,9 @@ class Trained(NamedTuple):
 
 
 def lengths(n_rows: int) -> list[int]:
-    """Numbers of updates to try on ``n_rows`` conditions."""
-    return sorted({int(np.clip(multiple * n_rows, FEWEST, MOST_JUDGED)) for multiple in MULTIPLES})
+    """Numbers of updates to try on ``n_rows`` conditions: two at least, which show whether the error still falls."""
+    tried = {int(np.clip(multiple * n_rows, FEWEST, MOST_JUDGED)) for multiple in MULTIPLES}
+    return sorted({*tried, max(tried) // 2})
 
 
 def usual_updates(n_rows: int) -> int:

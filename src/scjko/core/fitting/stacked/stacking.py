@@ -12,7 +12,7 @@ from ...energy.envelopes import MeanPotential
 from ...energy.specification import Terms
 from ...schemes import Scheme
 from ...transport import Coupling
-from ..descent import descend, resolved
+from ..descent import UPDATES, descend, resolved
 from ..parametrizations import Kantorovich, Stacked
 from ..problem import Course, Formulation, Problem, Solved
 from .choice import Choice, choose
@@ -21,6 +21,8 @@ from .networks import trained, usual_updates
 
 logger = logging.getLogger("scjko")
 
+#: A doubling of the training that lowers the error by more than this fraction is worth a warning.
+STILL_FALLING = 0.02
 #: Cells of the smallest snapshot from which on some are held out to choose by, and what is taken below that.
 FEWEST, UNJUDGED = 8, 0.1
 
@@ -59,7 +61,19 @@ def settled(
             choice = choose(course, formulation, stacked, random_state)
             stacked = choice.settled(stacked, course.points[0].shape[1])
             logger.info("Held-out cells are predicted best by %s.", _words(stacked))
+            _warn_of_short_training(choice)
     return (stacked if isinstance(asked, Stacked) else stacked.kantorovich), choice
+
+
+def _warn_of_short_training(choice: Choice) -> None:
+    """Warn if a network stops at the most updates there are while its error is falling."""
+    if choice.updates == UPDATES and choice.falling > STILL_FALLING:
+        logger.warning(
+            "Training stops after %d updates, and the error on held-out cells is still falling: by %.1f %% with the "
+            "last doubling that was tried. parametrization=sj.Stacked(network=sj.Neural(epochs=...)) trains longer.",
+            choice.updates,
+            100 * choice.falling,
+        )
 
 
 def _words(stacked: Stacked) -> str:
