@@ -208,27 +208,30 @@ def fit_energy(
         solved = ready_made(options.couplings, snapshots, adata.obs_names, column, time_values)
         names = [READY_MADE] * len(solved)
     fitted = fit_snapshots(snapshots, solved, options, progress)
+    energy, losses, choice, diagnostics = fitted.energy, fitted.losses, fitted.choice, diagnose(fitted)
+    parametrization = fitted.parametrization
+    del fitted  # its conditions take as much memory as the prediction of all cells
     keys = Keys(key_added)
     logger.info("Predicting %d cells.", len(coordinates))
-    obs, obsm, unconverged = _cell_fields(fitted.energy, snapshots, keys, coordinates.dtype, random_state)
+    obs, obsm, unconverged = _cell_fields(energy, snapshots, keys, coordinates.dtype, random_state)
     resolved = replace(
         options,
         use_rep=rep,
         n_pcs=coordinates.shape[1],
         time_varying=options.varies(len(snapshots.times)),
-        parametrization=fitted.parametrization,
+        parametrization=parametrization,
     )
     uns = {
         "params": {**resolved.recorded(), "key_added": key_added},
-        **energy_to_uns(fitted.energy),
-        "history": {"loss": fitted.losses},
+        **energy_to_uns(energy),
+        "history": {"loss": losses},
         "couplings": {**_summary(solved, snapshots), "solver": np.array(names)},
-        "diagnostics": {**diagnose(fitted), "unconverged": unconverged},
+        "diagnostics": {**diagnostics, "unconverged": unconverged},
         "version": version("scjko"),
         "versions": versions(),
     }
-    if fitted.choice is not None:
-        uns["choice"] = fitted.choice.table
+    if choice is not None:
+        uns["choice"] = choice.table
     if whitening is not None:
         uns["whitening"] = {"mean": whitening.mean, "std": whitening.std}
     if copy:

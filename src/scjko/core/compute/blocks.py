@@ -47,11 +47,14 @@ def in_blocks(
     """
     n_rows = len(arrays[0])
     size = max((size for size in BLOCKS if size <= min(n_rows, largest or n_rows)), default=BLOCKS[0])
-    parts = []
+    found: list[NDArray[np.float64]] = []
     for start in range(0, max(n_rows, 1), size):
         block = [array[start : start + size] for array in arrays]
         rows = len(block[0])
         with _RUNNING:
-            results = function(*(filled(values, size) for values in block))
-            parts.append([np.asarray(result, dtype=np.float64)[:rows] for result in results])
-    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+            results = [np.asarray(result) for result in function(*(filled(values, size) for values in block))]
+        # Written in place: parts to be concatenated would take the memory of all rows twice.
+        found = found or [np.empty((n_rows, *result.shape[1:])) for result in results]
+        for whole, result in zip(found, results, strict=True):
+            whole[start : start + rows] = result[:rows]
+    return found

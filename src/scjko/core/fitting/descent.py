@@ -163,12 +163,17 @@ def _rows(problem: Problem, n_padded: int) -> _Rows:
         np.searchsorted(sorted(problem.populations), problem.place),
         problem.pace,
     )
-    return _Rows(*(_on_device(filled(array, n_padded)) for array in arrays))
+    # In 32 bits before they are filled up: of many rows a copy in 64 bits is what sets the peak of memory.
+    return _Rows(*(_on_device(filled(_in_32_bits(array), n_padded)) for array in arrays))
 
 
 def _on_device(array: NDArray[Any]) -> jax.Array:
     """``array`` on the device in 32 bits; not by :func:`jax.numpy.asarray`, which compiles a program for each shape."""
-    return jax.device_put(array.astype(np.int32 if array.dtype == np.int64 else np.float32))
+    return jax.device_put(_in_32_bits(array))
+
+
+def _in_32_bits(array: NDArray[Any]) -> NDArray[Any]:
+    return array.astype(np.int32 if array.dtype == np.int64 else np.float32, copy=False)
 
 
 def _others(problem: Problem) -> _Others | None:

@@ -151,9 +151,11 @@ def _explained(energy: Energy, rows: Conditions) -> tuple[Array, float]:
 
     Where cells do not move, ‖r‖ is compared with their spread instead.
     """
-    residual = rows.velocity + energy.slope_at(rows.points, rows.interval, rows.anchor)
+    residual = energy.slope_at(rows.points, rows.interval, rows.anchor)
+    residual += rows.velocity
     n = energy.timeline.n_intervals
-    left = np.bincount(rows.interval, rows.importance * np.sum(residual**2, axis=1), n)
+    # In place: of many rows every copy counts.
+    left = np.bincount(rows.interval, rows.importance * np.sum(np.square(residual, out=residual), axis=1), n)
     total = np.bincount(rows.interval, rows.importance * np.sum(rows.velocity**2, axis=1), n)
     still = total <= (STILL * energy.units.length) ** 2
     return 1 - left / np.where(still, energy.units.length**2, total), float(left.sum() / (total.sum() or 1.0))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .plan import Plan, squared
 from .pricing import Prices, even_cuts, price, single_suffices
-from .simplex import simplex
+from .simplex import simplex_near
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -79,8 +79,9 @@ def generate_columns(
     # What is only suggested need not be exact.
     forward, backward = pricing(x, y, guess[1], of_y, single=True), pricing(y, x, guess[0], of_x, single=True)
     pairs = np.unique(np.concatenate([plan.source * m + plan.target, *_named(forward.target, backward.target, m)]))
+    v = guess[1]
     for _ in range(max_rounds):
-        plan, (u, v) = _sparse_program(x, y, a, b, pairs, unit, cap)
+        plan, (u, v) = _sparse_program(x, y, a, b, pairs, v, unit, cap)
         cost = plan.cost(x, y, cap) * float(a.sum())
         single = single_suffices(x, y, v, SHARE_OF_ROUNDING * tolerance * cost / float(a.sum()))
         forward = pricing(x, y, v, of_y, single=single, cap=cap)
@@ -111,9 +112,12 @@ def _named(targets: Index, sources: Index, m: int) -> tuple[Index, Index]:
 
 
 def _sparse_program(
-    x: Array, y: Array, a: Array, b: Array, pairs: Index, quantum: float, cap: float
+    x: Array, y: Array, a: Array, b: Array, pairs: Index, g: Array, quantum: float, cap: float
 ) -> tuple[Plan, tuple[Array, Array]]:
-    """The optimal plan among these pairs and those at the cap, in whole quanta, and the potentials of the program."""
+    """The optimal plan among these pairs and those at the cap, in whole quanta, and the potentials of the program.
+
+    ``g`` is an estimate of those of the targets.
+    """
     n, m = len(x), len(y)
     source, target = np.divmod(pairs, m)
     cost, masses = squared(x, y, source, target, cap), (a, b)
@@ -122,7 +126,8 @@ def _sparse_program(
         target = np.concatenate([target, np.full(n, m), np.arange(m + 1)])
         cost = np.concatenate([cost, np.full(n + m, cap / 2), [0.0]])
         masses = np.append(a, b.sum()), np.append(b, a.sum())
-    matrix, u, v = simplex(*masses, cost, (source, target))
+        g = np.append(g, g.max() - cap / 2)  # the least that lets every target have the other dummy for a partner
+    matrix, u, v = simplex_near(*masses, cost, (source, target), g)
     mass = np.rint(matrix.data * quantum)  # POT makes the masses sum to the same by a factor, which is one but for
     used = (mass > 0) & (matrix.row < n) & (matrix.col < m)  # rounding: it leaves crumbs
     plan = Plan(matrix.row[used].astype(np.int64), matrix.col[used].astype(np.int64), mass[used])

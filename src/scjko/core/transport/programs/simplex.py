@@ -35,3 +35,20 @@ def simplex(
             "and the weights for extreme values, or use coupling='batched'."
         )
     return matrix, unit * log["u"], unit * log["v"]
+
+
+def simplex_near(a: Array, b: Array, cost: Array, pairs: tuple[Index, Index], g: Array) -> tuple[Any, Array, Array]:
+    """The same as :func:`simplex` for sparse costs, from an estimate ``g`` of the potentials of the second side.
+
+    Every plan pays for c_ij − f_i − g_j what it pays for c_ij, but for a constant. With the c-transforms of ``g`` among
+    these pairs the new costs are zero for pairs that are likely to have mass, and never negative. POT's solver takes
+    the cheapest pair of each target first, and so begins near the end: 10⁴ × 10⁴ cells took 0.5 to 0.8 of the time with
+    the potentials of blocks, and 0.4 to 0.5 with those of an earlier program. Small blocks gain less.
+    """
+    source, target = pairs
+    f, h = np.full(len(a), np.inf), np.full(len(b), np.inf)
+    np.minimum.at(f, source, cost - g[target])
+    rest = cost - f[source]
+    np.minimum.at(h, target, rest)
+    matrix, u, v = simplex(a, b, rest - h[target], pairs)
+    return matrix, f + u, h + v
