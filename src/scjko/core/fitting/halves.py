@@ -24,6 +24,9 @@ Index = NDArray[np.int64]
 MAX_CELLS = 1500
 #: A snapshot of fewer cells is in both halves as a whole.
 FEWEST = 4
+#: Cells of a group that is dealt out evenly, at most. Single neighbours would make the halves more alike than samples
+#: are: predictions that follow single cells then look better than they are.
+LEAF = 24
 #: Times that few cells are halved, at most. By chance the halves of a branched population differ in how many cells go
 #: which way, and the ridge that one halving asks for varies a hundredfold (600 haematopoietic cells a time); the error
 #: of the worst of 40 fits was 1.45 times that of the best baseline with one halving, 1.38 with three, 1.29 with five.
@@ -62,11 +65,10 @@ def excess(share: float, n_dims: int) -> float:
 def halves(course: Course, random_state: int, most: int = MAX_CELLS, *, matched: bool = False) -> list[Course]:
     """The cells of every snapshot dealt out at random, each half coupled by itself.
 
-    A snapshot of few cells is in both halves as a whole. With ``matched`` halves, of two neighbouring cells one goes to
-    either half, so that both have as many cells in every branch of a population. If that differs by chance, errors of
-    one half on the other vary more than those of settings do: on haematopoietic cells the best of ten settings had
-    errors of 0.13 to 0.20 in four random halvings, where the worst had 0.18 to 0.25, and with matched ones 0.09 to 0.14
-    and 0.16 to 0.19.
+    A snapshot of few cells is in both halves as a whole. With ``matched`` halves every small group of neighbouring
+    cells is dealt out evenly, so that both have as many cells in every branch of a population. If that differs by
+    chance, errors of one half on the other vary more than those of settings do: on haematopoietic cells the best of ten
+    settings had errors of 0.13 to 0.20 in four random halvings, and the worst 0.18 to 0.25.
     """
     rng, n_parts = np.random.default_rng(random_state), 2
     dealt = _matched if matched else _dealt
@@ -112,7 +114,7 @@ def _dealt(x: Array, weight: Array, most: int, rng: np.random.Generator) -> list
 
 
 def _matched(x: Array, weight: Array, most: int, rng: np.random.Generator) -> list[Index]:
-    """As :func:`_dealt`, with neighbours in different halves; cells are in random order within a half."""
+    """As :func:`_dealt`, with half of every small group of neighbours; cells are in random order within a half."""
     order = rng.permutation(np.flatnonzero(weight > 0))[: 2 * most]
     if len(order) < FEWEST:
         return [np.sort(order)] * 2
@@ -121,9 +123,9 @@ def _matched(x: Array, weight: Array, most: int, rng: np.random.Generator) -> li
 
 
 def _leaves(x: Array, cells: Index) -> list[Index]:
-    """Cells in groups of two neighbours, by halving them again and again where they spread most."""
-    if len(cells) <= 2:
+    """Cells in small groups of neighbours, by halving them again and again where they spread most."""
+    if len(cells) <= LEAF:
         return [cells]
     sorted_cells = cells[np.argsort(x[cells, np.argmax(x[cells].var(axis=0))], kind="stable")]
-    middle = 2 * ((len(cells) + 2) // 4)  # even, so that no pair is divided
+    middle = 2 * ((len(cells) + 2) // 4)  # even, so that no group has one cell more in a half
     return [*_leaves(x, sorted_cells[:middle]), *_leaves(x, sorted_cells[middle:])]
