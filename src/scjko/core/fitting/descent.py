@@ -173,7 +173,7 @@ def _on_device(array: NDArray[Any]) -> jax.Array:
 
 
 def _in_32_bits(array: NDArray[Any]) -> NDArray[Any]:
-    return array.astype(np.int32 if array.dtype == np.int64 else np.float32, copy=False)
+    return array.astype(np.int32 if np.issubdtype(array.dtype, np.integer) else np.float32, copy=False)
 
 
 def _others(problem: Problem) -> _Others | None:
