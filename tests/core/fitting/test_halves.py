@@ -7,8 +7,9 @@ import pytest
 
 from scjko.core.fitting.halves import MAX_CELLS, MAX_HALVINGS, followed, halves, halvings
 from scjko.core.fitting.problem import Course
+from scjko.core.growth.estimate import known_growth
 from scjko.core.timeline import Timeline
-from scjko.core.transport import Partial, couple, exact, within
+from scjko.core.transport import Partial, couple, exact, grown, uniform, within
 
 
 def course_of(points, weights=None):
@@ -91,3 +92,13 @@ def test_followed_particles_are_distinguished_from_different_cells(rng, n_dims):
         y = (rng.permutation(x) if same else rng.normal(size=(200, n_dims))) + 0.1
         course = course_of([x, y])
         assert followed(course, halves(course, 0)) == same
+
+
+def test_halves_grow_as_the_whole_does(rng):
+    points = [rng.normal(size=(40, 2)), rng.normal(size=(40, 2))]
+    weights, timeline = [uniform(x) for x in points], Timeline(np.array([0.0, 2.0]))
+    growth = known_growth(points, weights, timeline, [x[:, 0] for x in points])
+    couplings = couple(points, weights, gains=growth.gains)
+    for half in halves(Course(points, weights, couplings, timeline, growth), 0):
+        gain = 2 * half.points[0][:, 0]
+        np.testing.assert_allclose(half.couplings[0].source_weight, grown(uniform(gain), gain), atol=1e-12)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.parallel import side_by_side
-from ..transport import Coupling, NothingLeft, exact, multiscale, within
+from ..transport import Coupling, NothingLeft, exact, grown, multiscale, within
 from ..transport.budget import LARGEST_EXACT
 from .problem import Course, Formulation, Problem
 
@@ -68,8 +68,13 @@ def halves(course: Course, random_state: int, n_parts: int = 2, most: int = MAX_
         points = [x[rows[part]] for x, rows in zip(course.points, chosen, strict=True)]
         weights = [w[rows[part]] / w[rows[part]].sum() for w, rows in zip(course.weights, chosen, strict=True)]
         problems.append((points, weights))
-    pairs = [(*points[k : k + 2], *weights[k : k + 2]) for points, weights in problems for k in range(len(points) - 1)]
     n = course.timeline.n_intervals
+    pairs = []
+    for part, (points, weights) in enumerate(problems):
+        for k in range(n):
+            gain = None if course.growth is None else course.growth.gains[k][chosen[k][part]]
+            source = weights[k] if gain is None else grown(weights[k], gain)
+            pairs.append((*points[k : k + 2], source, weights[k + 1]))
     caps = [coupling.cap for coupling in course.couplings] * n_parts
     solved = side_by_side(lambda problem: _coupled(*problem), list(zip(pairs, caps, strict=True)))
     return [
