@@ -33,6 +33,7 @@ def main() -> None:
         "velocity": sj.pl.velocity(adata, "umap", color="day", **fig),
         "trajectories": sj.pl.trajectories(adata, **fig),
         "energy_over_time": sj.pl.energy_over_time(adata, "fate", **fig),
+        "growth": sj.pl.growth(growing(), "fate", **fig),
         "validation": sj.pl.validation(adata, **fig),
         "couplings": sj.pl.couplings(adata, **fig),
         "interaction": sj.pl.interaction(meeting, **fig),
@@ -53,6 +54,13 @@ def differentiation() -> AnnData:
     sc.pp.neighbors(adata, n_pcs=5)
     sc.tl.umap(adata)
     sj.tl.fit_energy(adata, "day", n_pcs=5, progress=False)
+    return adata
+
+
+def growing() -> AnnData:
+    """Simulated fates that grow and die, with an estimate of how fast."""
+    adata = sj.datasets.simulated(3000, growth=(0.3, 0.0, -0.3))
+    sj.tl.fit_energy(adata, "day", use_rep="X_latent", growth="auto", progress=False)
     return adata
 
 

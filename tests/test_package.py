@@ -60,9 +60,13 @@ ROOMS = {
     "schemes": {"timeline"},
     "transport": {"checks", "compute"},
     "condition": {"timeline", "schemes", "transport"},
-    "energy": {"checks", "compute", "timeline", "variation", "schemes"},
+    "growth": {"compute", "timeline", "schemes", "transport"},
+    "energy": {"checks", "compute", "timeline", "variation", "schemes", "growth"},
     "motion": {"compute", "timeline", "schemes", "transport", "energy"},
-    "fitting": {"checks", "compute", "timeline", "variation", "schemes", "transport", "condition", "energy", "motion"},
+    "fitting": {
+        *("checks", "compute", "timeline", "variation", "schemes"),
+        *("transport", "condition", "growth", "energy", "motion"),
+    },
     "judging": {"compute", "timeline", "variation", "transport", "energy", "fitting"},
 }
 #: Files that import from a room above theirs, and why.

@@ -69,6 +69,27 @@ def test_the_first_components_span_the_plane():
     assert 1 - ((latent - fitted) ** 2).sum() / ((latent - latent.mean(axis=0)) ** 2).sum() > 0.9
 
 
+def test_growth_changes_proportions_and_not_numbers():
+    without, grown = sj.datasets.simulated(1500, 5, 2), sj.datasets.simulated(1500, 5, 2, growth=(0.3, -0.3))
+    np.testing.assert_array_equal(without.obs["day"], grown.obs["day"])
+    assert (without.obs["true_growth"] == 0).all()
+    late = [data.obs[data.obs["day"] == 7] for data in (without, grown)]
+    shares = [(obs["fate"] == "fate 1").mean() for obs in late]
+    # Lineages that sit in their fates for five of the seven days differ by e^{0.6 · 5} and more.
+    assert abs(shares[0] - 0.5) < 0.1 and shares[1] > 0.93
+    committed = grown.obs[grown.obs["commitment"] > 0.99]
+    rate = np.where(committed["fate"] == "fate 1", 0.3, -0.3)
+    np.testing.assert_allclose(committed["true_growth"], rate, atol=0.01)
+    np.testing.assert_array_equal(grown.uns["landscape"]["growth"], [0.3, -0.3])
+
+
+def test_growth_that_is_the_same_for_all_fates_changes_nothing_but_the_draw():
+    grown = sj.datasets.simulated(1500, 5, 2, growth=(0.5, 0.5))
+    np.testing.assert_allclose(grown.obs["true_growth"], 0.5)
+    late = grown.obs[grown.obs["day"] == 7]
+    assert abs((late["fate"] == "fate 1").mean() - 0.5) < 0.1
+
+
 def test_same_seed_same_cells():
     one, same, other = (sj.datasets.simulated(100, random_state=seed) for seed in (1, 1, 2))
     assert (one.X != same.X).nnz == 0
@@ -83,6 +104,9 @@ def test_same_seed_same_cells():
         ({"times": (0, 2, 1)}, "increasing from 0"),
         ({"n_cells": 3}, "n_cells=3"),
         ({"n_genes": 0}, "n_genes=0"),
+        ({"growth": (0.1, 0.2)}, "a rate for each of the 3 fates"),
+        ({"growth": (0.1, 0.2, np.nan)}, "a rate for each of the 3 fates"),
+        ({"growth": (0.1, 0.2, 9)}, "from −2 to 2"),
     ],
 )
 def test_bad_sizes_are_named(options, said):

@@ -44,6 +44,19 @@ def test_plans_come_over_sparse_and_by_name(cells, rng):
     np.testing.assert_allclose(moved, one.obsm["jko_velocity"], atol=1e-4)  # sums in another order
 
 
+def test_growth_comes_over_unchanged(cells):
+    adata = cells.copy()
+    adata.obs["day"] = adata.obs["day"].astype("category")
+    problem = moscot_time.TemporalProblem(adata).prepare("day", joint_attr="X_pca")
+    problem = problem.solve(epsilon=0.05, tau_a=0.8, tau_b=0.999)
+    fitted = cells.copy()
+    sj.tl.fit_energy(fitted, "day", coupling=sj.external.moscot.couplings(problem), growth="auto", **QUICK)
+    for (t0, t1), solution in problem.solutions.items():
+        rows = np.asarray(solution.a, dtype=np.float64)  # moscot's posterior marginals
+        rate = np.log(rows / rows.mean()) / (t1 - t0)
+        np.testing.assert_allclose(fitted.obs["jko_growth_coupled"][fitted.obs["day"] == t0], rate, atol=1e-6)
+
+
 def test_low_rank_plans_are_never_formed(cells, monkeypatch):
     problem = solved(cells, rank=3, min_iterations=5, max_iterations=20)
     whole = {pair: np.asarray(s.transport_matrix) for pair, s in problem.solutions.items()}

@@ -8,6 +8,7 @@ import pytest
 from helpers import simulate
 
 import scjko as sj
+from scjko.edge.validation.earlier import earlier_options
 
 QUICK = sj.Neural(layers=(8,), epochs=20)
 KINDS = [
@@ -66,10 +67,31 @@ def test_everything_that_reads_a_fit_reads_this_one():
 def test_what_was_chosen_and_why_is_stored():
     adata = fitted(sj.Stacked(network=QUICK))
     table = adata.uns["jko"]["choice"]
-    assert {"softness", "share", "n_members", "updates", "error", "chosen"} == set(table)
+    assert {"softness", "share", "n_members", "updates", "error", "chosen", "left_open"} == set(table)
     assert table["chosen"].sum() == 1 and np.isfinite(table["error"]).all()
     chosen = sj.get.params(adata)["parametrization"]
     assert chosen.share == table["share"][table["chosen"]][0]
+
+
+def test_a_validation_leaves_open_again_what_held_out_cells_chose():
+    """Its cells must have no say in settings; options that were named stay."""
+    adata = fitted(sj.Stacked(network=QUICK, kantorovich=sj.Kantorovich(n_members=2)))
+    assert list(adata.uns["jko"]["choice"]["left_open"]) == ["share", "softness"]
+    taken = earlier_options(adata, "jko", None).parametrization
+    assert taken.share is None and taken.kantorovich == sj.Kantorovich(n_members=2) and taken.network.epochs == 20
+    alone = fitted(sj.Kantorovich(softness=0.05, n_members=2))
+    assert earlier_options(alone, "jko", None).parametrization == sj.Kantorovich(softness=0.05, n_members=2)
+
+
+def test_the_history_shows_what_was_chosen_and_by_which_errors():
+    adata = fitted(sj.Stacked(network=sj.Neural(layers=(8,))))
+    drawn = sj.pl.history(adata, show=False)
+    axes = drawn[-1] if isinstance(drawn, list) else drawn
+    table = adata.uns["jko"]["choice"]
+    own = (table["share"] == 0) & (table["n_members"] == 8)
+    curve = next(line for line in axes.lines if line.get_label() == "network")
+    np.testing.assert_array_equal(curve.get_xdata(), table["updates"][own])
+    np.testing.assert_array_equal(curve.get_ydata(), table["error"][own])
 
 
 def test_a_potential_without_training_has_no_history():

@@ -19,6 +19,8 @@ RELAXATION = 2.5
 #: Strength β of the noise dX = −∇V dt + √(2β) dW.
 NOISE = 0.02
 STEP = 0.02
+#: Largest net growth rate per day: a cell cycle of eight hours.
+MAX_RATE = 2
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class Landscape:
             x = x + 0.1 * self.velocity(x)
         return np.argmax(self._closeness(x), axis=1)
 
+    def rate(self, x: Array, growth: Array) -> Array:
+        """The net growth rate at points ``x``: that of each fate in ``growth`` by its share in the pull."""
+        return np.asarray(softmax(self._closeness(x), axis=1) @ growth)
+
     def commitment(self, x: Array) -> Array:
         """The largest share of a fate in the pull on each point, from 1 / n_fates to 1."""
         return softmax(self._closeness(x), axis=1).max(axis=1)
@@ -66,6 +72,7 @@ def simulated(
     n_fates: int = 3,
     *,
     times: Sequence[float] = (0, 1, 2, 4, 7),
+    growth: Sequence[float] | None = None,
     random_state: int = 0,
 ) -> AnnData:
     """A differentiation with known truth: from one stem state into two or three fates.
@@ -84,6 +91,10 @@ def simulated(
         Number of fates, 2 or 3.
     times
         Days at which cells are measured, increasing from 0.
+    growth
+        Net growth rate of each fate per day, births minus deaths, at most 2 in size; cells between fates have a mean of
+        these. A sample is drawn from the population that has grown: the numbers of cells do not depend on growth, the
+        proportions of fates do. By default no cell divides or dies.
     random_state
         Seed.
 
@@ -99,10 +110,12 @@ def simulated(
         How far that fate is settled, up to 1.
     ``obs["true_potential"]``
         The landscape at the cell.
+    ``obs["true_growth"]``
+        The net growth rate of the cell per day, zero without ``growth``.
     ``obsm["X_latent"]``, ``obsm["true_velocity"]``
         Position in the plane, and −∇V there in plane units per day.
     ``uns["landscape"]``
-        The positions of the fates, and the strength of the noise ``beta``.
+        The positions of the fates, their ``growth``, and the strength of the noise ``beta``.
 
     Examples
     --------
@@ -116,10 +129,11 @@ def simulated(
         raise ValueError(f"times={list(times)} must be two or more days, increasing from 0.")
     check_integer("n_cells", n_cells, minimum=4 * len(days))
     check_integer("n_genes", n_genes)
+    rates = _rates(growth, n_fates)
     rng = np.random.default_rng(random_state)
     landscape = Landscape.fan(n_fates)
     day = np.repeat(days, _sizes(n_cells, len(days)))
-    latent = _roll(landscape, day, rng)
+    latent = _roll(landscape, day, rng)[0] if growth is None else _sampled(landscape, day, rates, rng)
     counts = _counts(latent, n_genes, rng)
     names = np.array([f"fate {j + 1}" for j in range(n_fates)])
     obs = pd.DataFrame(
@@ -128,6 +142,7 @@ def simulated(
             "fate": pd.Categorical(names[landscape.fate(latent)], categories=names),
             "commitment": landscape.commitment(latent),
             "true_potential": landscape.potential(latent),
+            "true_growth": landscape.rate(latent, rates),
         },
         index=[f"cell {i}" for i in range(n_cells)],
     )
@@ -137,7 +152,7 @@ def simulated(
         var=pd.DataFrame(index=[f"gene {g}" for g in range(n_genes)]),
         obsm={"X_latent": latent, "true_velocity": landscape.velocity(latent)},
         layers={"counts": counts.copy()},
-        uns={"landscape": {"fates": landscape.fates, "beta": NOISE}},
+        uns={"landscape": {"fates": landscape.fates, "growth": rates, "beta": NOISE}},
     )
 
 
@@ -149,15 +164,44 @@ def _sizes(n_cells: int, n_times: int) -> NDArray[np.int64]:
     return sizes
 
 
-def _roll(landscape: Landscape, day: Array, rng: np.random.Generator) -> Array:
-    """Where cells are on their day, by the Euler–Maruyama scheme from the stem state."""
-    x = 0.35 * rng.standard_normal((len(day), 2))
+def _rates(growth: Sequence[float] | None, n_fates: int) -> Array:
+    """The net growth rate of each fate."""
+    rates = np.zeros(n_fates) if growth is None else np.asarray(growth, dtype=np.float64)
+    if rates.shape != (n_fates,) or not (np.abs(rates) <= MAX_RATE).all():
+        raise ValueError(
+            f"growth={growth!r} must be a rate for each of the {n_fates} fates, from −{MAX_RATE} to {MAX_RATE}."
+        )
+    return rates
+
+
+def _roll(
+    landscape: Landscape, day: Array, rng: np.random.Generator, growth: Array | None = None
+) -> tuple[Array, Array]:
+    """Where cells are on their day, by the Euler–Maruyama scheme from the stem state, and the log of their mass."""
+    x, mass = 0.35 * rng.standard_normal((len(day), 2)), np.zeros(len(day))
     left = day.copy()
     while (left > 0).any():
-        dt = np.minimum(left, STEP)[:, None]
-        x = x + dt * landscape.velocity(x) + np.sqrt(2 * NOISE * dt) * rng.standard_normal(x.shape)
+        dt = np.minimum(left, STEP)
+        if growth is not None:
+            mass += dt * landscape.rate(x, growth)
+        x = x + dt[:, None] * landscape.velocity(x) + np.sqrt(2 * NOISE * dt)[:, None] * rng.standard_normal(x.shape)
         left = np.maximum(left - STEP, 0.0)
-    return x
+    return x, mass
+
+
+def _sampled(landscape: Landscape, day: Array, growth: Array, rng: np.random.Generator) -> Array:
+    """Cells drawn at random from the population of their day, in which lineages have grown and died out.
+
+    A lineage founded by one stem cell has e^{∫g dt} cells on average. Founders are drawn one after the other, and kept
+    with a probability proportional to that number: what is kept is a sample of the cells that are alive.
+    """
+    latent, missing = np.empty((len(day), 2)), np.arange(len(day))
+    while len(missing):
+        x, mass = _roll(landscape, day[missing], rng, growth)
+        kept = np.log(rng.random(len(missing))) < mass - growth.max() * day[missing]
+        latent[missing[kept]] = x[kept]
+        missing = missing[~kept]
+    return latent
 
 
 def _counts(latent: Array, n_genes: int, rng: np.random.Generator) -> sparse.csr_matrix:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.energy.energy import Energy
 from ..core.transport import REPLACED, Coupling, couple
+from .growth import gains_of
 from .keys import Keys
 from .options import READY_MADE, FitOptions
 from .snapshots import Snapshots, cell_times, cell_weights, collect, obs_column, representation
@@ -56,6 +57,13 @@ class FittedCells:
         return obs_column(self.adata, "time_key", self.time_key)
 
     @cached_property
+    def cell_weights(self) -> NDArray[np.float64]:
+        """The weight of each cell in the fit."""
+        weight_key = self.params.get("weight_key")
+        found = cell_weights(self.adata, None if weight_key is None else str(weight_key))
+        return np.ones(len(self.times)) if found is None else found
+
+    @cached_property
     def snapshots(self) -> Snapshots:
         """The cells by time, weighted as they were in the fit."""
         weight_key = self.params.get("weight_key")
@@ -80,7 +88,9 @@ class FittedCells:
             )
         solvers = [self.options.solver.called(name) for name in names]
         seed = self.options.random_state
-        return couple(self.snapshots.points, self.snapshots.weights, solvers, random_state=seed)
+        grows = self.options.growth is not None
+        gains = gains_of(self.adata, self.keys.growth_coupled, self.snapshots) if grows else None
+        return couple(self.snapshots.points, self.snapshots.weights, solvers, random_state=seed, gains=gains)
 
     def asked_times(self, asked: Any) -> list[float]:
         """The times that argument ``times`` asks for: one, or several in whatever holds them."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.compute.limits import n_cores
 from ..core.fitting.fit import Fit, fit
+from ..core.growth.estimate import Growth
 from ..core.timeline import Timeline, time_text
 from ..core.transport import Batched, Coupling, Multiscale, OperatorCoupling, Partial, Solver, couple
 from ..core.transport.budget import Budget, allot
@@ -22,7 +23,7 @@ EXACT = 1e-6
 
 
 def couple_snapshots(
-    snapshots: Snapshots, options: FitOptions, progress: bool, client: Any = None
+    snapshots: Snapshots, options: FitOptions, progress: bool, client: Any = None, growth: Growth | None = None
 ) -> tuple[list[Coupling], list[Solver]]:
     """The couplings of consecutive snapshots, and the solver of each: the one named, or one that fits into memory."""
     sizes, solver = snapshots.sizes, options.solver
@@ -42,6 +43,7 @@ def couple_snapshots(
             at_once=budget.at_once,
             client=client,
             random_state=options.random_state,
+            gains=None if growth is None else growth.gains,
         )
     _report(snapshots.times, solved, budget.solvers)
     return solved, budget.solvers
@@ -103,7 +105,11 @@ def _left_over(times: NDArray[np.float64], couplings: list[Coupling]) -> str:
 
 
 def fit_snapshots(
-    snapshots: Snapshots, couplings: Sequence[Coupling | OperatorCoupling], options: FitOptions, progress: bool
+    snapshots: Snapshots,
+    couplings: Sequence[Coupling | OperatorCoupling],
+    options: FitOptions,
+    progress: bool,
+    growth: Growth | None = None,
 ) -> Fit:
     """The energy fitted to coupled snapshots."""
     logger.info("Training a %s energy on %d cells.", options.parametrization.name, len(snapshots.coordinates))
@@ -117,6 +123,7 @@ def fit_snapshots(
             scheme=options.scheme,
             time_varying=options.varies(len(snapshots.times)),
             point_weights=snapshots.weights,
+            growth=growth,
             random_state=options.random_state,
             on_progress=lambda fraction: bar.update(100 * fraction),
         )

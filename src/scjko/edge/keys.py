@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 #: Where a representation is looked for when the user names none: scanpy 1 writes the first, scanpy 2 the second.
 PCA = ("X_pca", "pca")
+#: ``obs``: growth rates that are expected from genes.
+GROWTH_PRIOR = "jko_growth_prior"
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,16 @@ class Keys:
     def potential(self) -> str:
         """``obs``: the potential at each cell and its own time."""
         return f"{self.key}_potential"
+
+    @property
+    def growth(self) -> str:
+        """``obs``: the growth rate at each cell and its own time, by the growth field."""
+        return f"{self.key}_growth"
+
+    @property
+    def growth_coupled(self) -> str:
+        """``obs``: the growth rate of each cell that its coupling has; NaN in the last snapshot, which has none."""
+        return f"{self.key}_growth_coupled"
 
     @property
     def forecast(self) -> str:
@@ -51,7 +63,7 @@ class Keys:
 
     @property
     def weight(self) -> str:
-        """``obs`` of an interpolation: the weight of the cell, one in all for each time."""
+        """``obs`` of a prediction or an interpolation: the weight of the cell, one in all for each time."""
         return f"{self.key}_weight"
 
     @property

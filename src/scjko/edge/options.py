@@ -20,6 +20,8 @@ from .times import by_text
 
 #: The name under which couplings that a user handed in are recorded.
 READY_MADE = "ready-made"
+#: Growth that is estimated.
+AUTO = "auto"
 #: Options of version 0.1 that belong to an object now.
 MOVED = {
     **dict.fromkeys(
@@ -68,6 +70,8 @@ class FitOptions:
     solver: Solver = Auto()
     couplings: Mapping[tuple[Any, Any], Any] | None = None
     """Ready-made couplings, in place of a solver."""
+    growth: str | None = None
+    """A column of growth rates, or ``"auto"``."""
     whiten: bool = False
     random_state: int = 0
 
@@ -101,6 +105,13 @@ class FitOptions:
         check_option("time_varying", self.time_varying, (None, *self.parametrization.variations))
         check_bool("whiten", self.whiten)
         check_integer("random_state", self.random_state, minimum=0)
+        if self.growth is not None and not isinstance(self.growth, str):
+            raise TypeError(f"growth must be the name of a column of adata.obs, 'auto' or None, not {self.growth!r}.")
+        if self.couplings is not None and self.growth not in (None, AUTO):
+            raise ValueError(
+                f"growth={self.growth!r} has no effect on ready-made couplings, whose masses are what they are; use "
+                "growth='auto' to read rates from them, or leave it out."
+            )
         kind = self.parametrization
         network = kind.network if isinstance(kind, Stacked) else kind
         if isinstance(network, Neural):
@@ -133,6 +144,7 @@ class FitOptions:
             "time_varying": self.time_varying,
             "scheme": self.scheme,
             "coupling": self.solver.name if self.couplings is None else READY_MADE,
+            "growth": self.growth,
             "whiten": self.whiten,
             "random_state": self.random_state,
         }
@@ -174,6 +186,7 @@ class FitOptions:
             time_varying=values.get("time_varying"),
             scheme=values["scheme"],
             random_state=values["random_state"],
+            growth=values.get("growth"),
             whiten=values.get("whiten", False),
             time_values=None if told is None else dict(zip(told["labels"], told["times"], strict=True)),
             terms=Terms(**terms),
@@ -198,6 +211,7 @@ class FitOptions:
             "time_varying": self.time_varying,
             "scheme": self.scheme,
             "coupling": self.solver if self.couplings is None else self.couplings,
+            "growth": self.growth,
             "whiten": self.whiten,
             "random_state": self.random_state,
         }

@@ -36,6 +36,13 @@ class Snapshots:
     """The row in the AnnData of each cell here."""
     cell_weights: NDArray[np.float64]
     """The weight of each cell, one in all for each snapshot."""
+    cell_rates: NDArray[np.float64] | None = None
+    """The growth rate of each cell, where it is known."""
+
+    @property
+    def rates(self) -> list[NDArray[np.float64]] | None:
+        """The growth rates of the cells of each snapshot."""
+        return None if self.cell_rates is None else np.split(self.cell_rates, np.cumsum(self.sizes)[:-1])
 
     @property
     def points(self) -> list[NDArray[np.float64]]:
@@ -68,15 +75,22 @@ def collect(
     coordinates: NDArray[np.floating],
     cell_times: NDArray[np.float64],
     cell_weights: NDArray[np.float64] | None = None,
+    cell_rates: NDArray[np.float64] | None = None,
 ) -> Snapshots:
-    """Snapshots of cells with these coordinates, times and weights (equal ones by default)."""
+    """Snapshots of cells with these coordinates, times, weights (equal ones by default) and growth rates."""
     cell_weights = np.ones(len(cell_times)) if cell_weights is None else cell_weights
-    rows = np.lexsort((cell_weights, *coordinates.T[::-1], cell_times))
+    ties = (cell_weights,) if cell_rates is None else (cell_rates, cell_weights)
+    rows = np.lexsort((*ties, *coordinates.T[::-1], cell_times))
     times, sizes = np.unique(cell_times, return_counts=True)
     weights = cell_weights[rows]
     total = np.add.reduceat(weights, np.cumsum(sizes) - sizes)
     return Snapshots(
-        coordinates[rows].astype(np.float64), times, sizes, rows, weights / np.repeat(np.maximum(total, 1e-300), sizes)
+        coordinates[rows].astype(np.float64),
+        times,
+        sizes,
+        rows,
+        weights / np.repeat(np.maximum(total, 1e-300), sizes),
+        None if cell_rates is None else cell_rates[rows],
     )
 
 

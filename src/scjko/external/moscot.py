@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from anndata import AnnData
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 #: The share of a row's mass that is kept of an entropic plan, in which every entry is above zero.
@@ -42,8 +43,10 @@ def couplings(problem: Any) -> dict[tuple[Any, Any], AnnData | NamedOperator]:
     Returns
     -------
     Couplings ``{(t0, t1): coupling}`` with the cells by name: an AnnData with cells of t0 as ``obs``, those of t1 as
-    ``var`` and a sparse ``X`` that keeps 99.99 % of every cell's mass; for a low-rank solution a linear operator, whose
-    matrix is never formed. :func:`scjko.tl.fit_energy` takes them as ``coupling``, also for cells in another order.
+    ``var`` and a sparse ``X`` that keeps the largest entries of every row, 99.99 % of its mass, rescaled to the sum of
+    the whole row, from which ``growth="auto"`` reads how the cell has grown; for a low-rank solution a linear
+    operator, whose matrix is never formed. :func:`scjko.tl.fit_energy` takes them as ``coupling``, also for cells in
+    another order.
 
     Examples
     --------
@@ -63,5 +66,9 @@ def _coupling(solution: Any, pair: Any) -> AnnData | NamedOperator:
     source, target = pair.adata_src.obs_names, pair.adata_tgt.obs_names
     if solution.is_low_rank:
         return NamedOperator(solution, source, target)
-    plan = solution.sparsify(mode="mass", value=KEPT).transport_matrix
+    plan = sparse.csr_matrix(solution.sparsify(mode="mass", value=KEPT).transport_matrix, dtype=np.float64)
+    # What was dropped of a row is made up for: the mass of a row is how its cell has grown.
+    whole = np.asarray(solution.pull(np.ones((plan.shape[1], 1))), dtype=np.float64).ravel()
+    kept = np.asarray(plan.sum(axis=1)).ravel()
+    plan = sparse.csr_matrix(sparse.diags(np.divide(whole, kept, out=np.ones(len(kept)), where=kept > 0)) @ plan)
     return AnnData(plan, obs=source.to_frame()[[]], var=target.to_frame()[[]])

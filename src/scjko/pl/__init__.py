@@ -3,6 +3,7 @@
 from ._animation import animation
 from ._couplings import couplings
 from ._energy_over_time import energy_over_time
+from ._growth import growth
 from ._history import history
 from ._interaction import interaction
 from ._landscape import landscape
@@ -16,6 +17,7 @@ __all__ = [
     "animation",
     "couplings",
     "energy_over_time",
+    "growth",
     "history",
     "interaction",
     "landscape",

@@ -1,6 +1,7 @@
 """Tools: fit an energy, predict and interpolate cells, validate, hand over to other tools."""
 
 from ._fit_energy import fit_energy
+from ._growth_rates import growth_rates
 from ._interpolate import interpolate
 from ._predict import predict
 from ._project_genes import project_genes
@@ -10,6 +11,7 @@ from ._velocity_embedding import velocity_embedding
 
 __all__ = [
     "fit_energy",
+    "growth_rates",
     "interpolate",
     "predict",
     "project_genes",

@@ -17,6 +17,7 @@ from ..core.transport import Coupling, OperatorCoupling, Solver
 from ..edge.checks import check_writable
 from ..edge.diagnosis import diagnose, warn_of_untrusted
 from ..edge.fitting import couple_snapshots, fit_snapshots
+from ..edge.growth import cell_rates, compared, coupled_rates, growth_in, growth_of
 from ..edge.keys import Keys
 from ..edge.logging import logger
 from ..edge.options import READY_MADE, FitOptions, explains_moved_options
@@ -51,6 +52,7 @@ def fit_energy(
     coupling: Literal["auto", "exact", "multiscale", "partial", "batched", "sinkhorn"]
     | Solver
     | Mapping[tuple[Any, Any], Any] = "auto",
+    growth: str | Literal["auto"] | None = None,
     whiten: bool = False,
     key_added: str = "jko",
     random_state: int = 0,
@@ -121,6 +123,14 @@ def fit_energy(
           sparse, or a :class:`scipy.sparse.linalg.LinearOperator`) has the cells of t0 in its rows and those of t1 in
           its columns, in the order of ``adata``. A DataFrame, or an AnnData in the layout of Waddington-OT (cells of
           t0 as ``obs``, those of t1 as ``var``), names the cells.
+    growth
+        How the mass of cells changes, by division and death:
+
+        - ``None``: it does not. Proportions change by motion only.
+        - a column of ``adata.obs`` with the growth rate of each cell per unit of time, births minus deaths, for
+          instance from :func:`scjko.tl.growth_rates`. A constant added to all rates changes nothing.
+        - ``"auto"``: estimated by unbalanced transport, around ``obs["jko_growth_prior"]`` if that exists. Ready-made
+          couplings have it in the sums of their rows.
     whiten
         Whether to standardise each component before fitting.
     key_added
@@ -144,6 +154,9 @@ def fit_energy(
         Whether the predicted position lies beyond the last snapshot.
     ``obs["jko_converged"]``
         Whether the predicted position can be trusted: the step was solved and stayed in the range of the data.
+    ``obs["jko_growth"]``, ``obs["jko_growth_coupled"]``
+        With ``growth``: the growth rate at each cell and its own time by the fitted growth field, per unit of time, and
+        the rate that its coupling has (as given or estimated; NaN in the last snapshot).
     ``obsm["X_jko"]``
         The coordinates that were fitted.
     ``obsm["jko_velocity"]``
@@ -157,7 +170,8 @@ def fit_energy(
         fraction, NaN if unknown, and its ``dropped`` the fraction of the mass that has no partner), ``diagnostics``,
         ``forecast`` (its damping, its error on known snapshots relative to not moving, and the number of these),
         ``format``, ``version``, ``versions`` (of the packages it was computed with), and ``whitening``,
-        ``populations`` and ``mixtures`` where they are needed.
+        ``growth`` (the growth field, and the mean and spread of rates at each time point), ``populations`` and
+        ``mixtures`` where they are needed.
         :func:`scjko.get.params` gives the parameters to repeat the fit. The diagnostics are: for each interval the
         fraction of the squared velocity that the energy explains (``explained``); for each snapshot the number of cells
         whose prediction cannot be trusted (``unconverged``); for each term beside the potential the fraction of its
@@ -185,6 +199,7 @@ def fit_energy(
         time_varying=time_varying,
         scheme=scheme,
         coupling=coupling,
+        growth=growth,
         whiten=whiten,
         random_state=random_state,
     )
@@ -197,30 +212,30 @@ def fit_energy(
     if whitening is not None:
         coordinates = whitening(coordinates)
     times = cell_times(adata, time_key, time_values)
-    snapshots = collect(coordinates, times, weights)
+    snapshots = collect(coordinates, times, weights, cell_rates(adata, growth))
     check_snapshots(snapshots, time_key, options.terms)
     solved: Sequence[Coupling | OperatorCoupling]
+    grows = growth_of(snapshots, options)
     if options.couplings is None:
-        solved, solvers = couple_snapshots(snapshots, options, progress, client)
+        solved, solvers = couple_snapshots(snapshots, options, progress, client, grows)
         names = [solver.name for solver in solvers]
     else:
         column = obs_column(adata, "time_key", time_key)
         solved = ready_made(options.couplings, snapshots, adata.obs_names, column, time_values)
         names = [READY_MADE] * len(solved)
-    fitted = fit_snapshots(snapshots, solved, options, progress)
+        grows = None if growth is None else growth_in(solved, snapshots)
+    fitted = fit_snapshots(snapshots, solved, options, progress, grows)
     energy, losses, choice, diagnostics = fitted.energy, fitted.losses, fitted.choice, diagnose(fitted)
-    parametrization = fitted.parametrization
+    chosen = replace(options, parametrization=fitted.parametrization)
     del fitted  # its conditions take as much memory as the prediction of all cells
     keys = Keys(key_added)
     logger.info("Predicting %d cells.", len(coordinates))
     obs, obsm, unconverged = _cell_fields(energy, snapshots, keys, coordinates.dtype, random_state)
-    resolved = replace(
-        options,
-        use_rep=rep,
-        n_pcs=coordinates.shape[1],
-        time_varying=options.varies(len(snapshots.times)),
-        parametrization=parametrization,
-    )
+    if grows is not None:
+        rates = energy.growth(snapshots.coordinates, snapshots.cell_times)
+        obs |= {keys.growth: snapshots.to_rows(rates), keys.growth_coupled: coupled_rates(grows, snapshots)}
+    varies, n_dims = options.varies(len(snapshots.times)), coordinates.shape[1]
+    resolved = replace(chosen, use_rep=rep, n_pcs=n_dims, time_varying=varies)
     uns = {
         "params": {**resolved.recorded(), "key_added": key_added},
         **energy_to_uns(energy),
@@ -230,6 +245,8 @@ def fit_energy(
         "version": version("scjko"),
         "versions": versions(),
     }
+    if grows is not None:
+        uns["growth"] |= compared(snapshots, rates)
     if choice is not None:
         uns["choice"] = choice.table
     if whitening is not None:

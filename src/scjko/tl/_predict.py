@@ -58,6 +58,9 @@ def predict(
         The time they are predicted at.
     ``obs["jko_source"]``, ``obs["jko_source_time"]``
         The cell that each started as, and when.
+    ``obs["jko_weight"]``
+        The weight of each, one in all for the cells of one time point: that of the fit, times the growth of its mass
+        where the fit has growth.
     ``obs["jko_forecast"]``
         Whether that time lies beyond the last snapshot of the fit.
     ``obs["jko_converged"]``
@@ -84,7 +87,9 @@ def predict(
     stop = _stops(energy, start[chosen], to)
     moved = _move(energy, cells.coordinates[chosen], start[chosen], stop, scheme, random_state)
     warn_of_untrusted(moved.converged, cells.keys.converged)
-    return _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, cells.keys, cells.time_key)
+    made = _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, cells.keys, cells.time_key)
+    made.obs[cells.keys.weight] = _weights(cells.cell_weights[chosen] * moved.mass, start[chosen], stop)
+    return made
 
 
 def _sources(start: NDArray[np.float64], time: float | None, source: float | None, time_key: str) -> NDArray[np.int64]:
@@ -124,17 +129,22 @@ def _move(
     scheme: str | None,
     random_state: int,
 ) -> Step:
-    moved = Step(np.empty(x.shape), np.empty(len(x), dtype=bool))
+    moved = Step(np.empty(x.shape), np.empty(len(x), dtype=bool), np.empty(len(x)))
     ways = np.unique(np.stack([start, stop], axis=1), axis=0)
     seeds = np.random.SeedSequence(random_state).generate_state(len(ways))
     # Sorted by coordinates, so that the noise a cell gets does not depend on its row.
     order = np.lexsort(x.T[::-1])
     for (t0, t1), seed in zip(ways, seeds, strict=True):
         rows = order[(start[order] == t0) & (stop[order] == t1)]
-        moved.positions[rows], moved.converged[rows] = energy.move(
-            x[rows], t0, t1, scheme=scheme, random_state=int(seed)
-        )
+        step = energy.move(x[rows], t0, t1, scheme=scheme, random_state=int(seed))
+        moved.positions[rows], moved.converged[rows], moved.mass[rows] = step
     return moved
+
+
+def _weights(mass: NDArray[np.float64], start: NDArray[np.float64], stop: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Masses made to sum to one over the cells that have the same times."""
+    group = np.unique(np.stack([start, stop], axis=1), axis=0, return_inverse=True)[1].ravel()
+    return np.asarray(mass / np.maximum(np.bincount(group, mass), 1e-300)[group])
 
 
 def _predicted(

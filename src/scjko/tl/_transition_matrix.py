@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 from anndata import AnnData
+from numpy.typing import NDArray
 
 from ..core.motion.transitions import markov_chain
 from ..edge.checks import check_bool, check_fraction, check_integer
-from ..edge.fitted import fitted_cells
+from ..edge.fitted import FittedCells, fitted_cells
 from ..edge.snapshots import representation
 from ..edge.storage.fields import write_fields
 
@@ -38,7 +39,10 @@ def transition_matrix(
 
     ``obsp["jko_transition"]``
         The matrix as :class:`scipy.sparse.csr_matrix`; every row sums to one.
+        Where cells grow, it says where the descendants of a cell are, not how many.
         ``cellrank.kernels.PrecomputedKernel(adata.obsp["jko_transition"], adata=adata)`` takes it as it is.
+    ``obs["jko_weight"]``
+        If the fit has growth: the factor by which the mass of each cell grows until the next snapshot, 1 in the last.
 
     Examples
     --------
@@ -63,5 +67,18 @@ def transition_matrix(
     matrix = markov_chain(moved, cells.coordinates.astype(np.float64), snapshot, within, n_neighbors)
     if copy:
         adata = adata.copy()
-    write_fields(adata, obsp={cells.keys.transition: matrix})
+    write_fields(adata, obs=_masses(cells), obsp={cells.keys.transition: matrix})
     return adata if copy else None
+
+
+def _masses(cells: FittedCells) -> dict[str, NDArray[np.float64]]:
+    """The factor by which the mass of each cell grows until the next snapshot, if any does."""
+    field, timeline = cells.energy.growth_field, cells.energy.timeline
+    if field is None:
+        return {}
+    interval, fraction = timeline.locate(cells.times)
+    mass = np.ones(len(cells.times))
+    for k in range(timeline.n_intervals):
+        here = (interval == k) & (fraction == 0)
+        mass[here] = np.exp(timeline.gaps[k] * field.over(cells.coordinates[here].astype(np.float64), k, 0.0))
+    return {cells.keys.weight: mass}

@@ -8,7 +8,7 @@ import pytest
 from scjko.core.energy.specification import Terms
 from scjko.core.fitting.fit import fit
 from scjko.core.fitting.parametrizations import Kantorovich, Neural, Stacked
-from scjko.core.fitting.stacked.choice import _better
+from scjko.core.fitting.stacked.choice import Choice, Setting, _best
 from scjko.core.timeline import Timeline
 from scjko.core.transport import Batched, couple
 
@@ -86,8 +86,27 @@ def test_what_no_kantorovich_potential_can_be_is_a_network(rng, options):
         fitted(points, parametrization=Kantorovich(), **options)
 
 
-def test_what_takes_longer_has_to_be_better_by_more_than_its_standard_error():
-    other = np.array([1.0, 1.1, 0.9, 1.0])
-    assert _better(other - 0.05, other)
-    assert not _better(other - np.array([0.4, -0.3, 0.3, -0.3]), other)
-    assert not _better(other, other)
+def test_a_network_is_taken_beside_envelopes_unless_it_is_clearly_worse():
+    """It is judged with half of the cells, in fewer folds, and gains more from the others than envelopes do."""
+    plans, mean, network = (Setting(0.1, share, 8, updates) for share, updates in ((1.0, 0), (0.5, 500), (0.0, 500)))
+    envelopes = np.array([1.0, 1.1, 0.5, 0.6])  # the first two folds, in which networks are judged, are harder
+    assert _best({plans: envelopes, mean: np.array([1.01, 1.11]), network: np.array([1.2, 1.2])}) == mean
+    assert _best({plans: envelopes, mean: np.array([1.05, 1.15]), network: np.array([1.2, 1.2])}) == plans
+    assert _best({plans: envelopes, mean: np.array([1.05, 1.15]), network: np.array([0.9, 0.9])}) == network
+
+
+def test_a_network_that_diverges_in_a_fold_is_not_chosen(rng):
+    wild = Neural(layers=(16,), epochs=3, learning_rate=50.0)
+    found = fitted(
+        [x + 5.0 * k for k, x in enumerate(rng.normal(size=(3, 40, 2)))], parametrization=Stacked(network=wild)
+    )
+    assert found.parametrization.share == 1
+    assert all(setting.share == 1 for setting in found.choice.settings)
+
+
+def test_a_longer_training_is_called_for_only_where_the_error_falls():
+    settings = [Setting(0.1, 1.0, 8, 0), *(Setting(0.1, 0.5, 8, n) for n in (500, 1000, 2000))]
+    falling = Choice(tuple(settings), np.array([1.0, 0.9, 0.8, 0.7]), 3, 0.5)
+    assert falling.falling == pytest.approx(1 / 8)
+    assert Choice(tuple(settings), np.array([1.0, 0.9, 0.8, 0.85]), 2, 0.5).falling == 0
+    assert Choice(tuple(settings), np.array([0.5, 0.9, 0.8, 0.7]), 0, 0.5).falling == 0

@@ -7,8 +7,9 @@ import pytest
 
 from scjko.core.fitting.halves import MAX_CELLS, MAX_HALVINGS, followed, halves, halvings
 from scjko.core.fitting.problem import Course
+from scjko.core.growth.estimate import known_growth
 from scjko.core.timeline import Timeline
-from scjko.core.transport import Partial, couple, exact, within
+from scjko.core.transport import Partial, couple, exact, grown, uniform, within
 
 
 def course_of(points, weights=None):
@@ -91,3 +92,25 @@ def test_followed_particles_are_distinguished_from_different_cells(rng, n_dims):
         y = (rng.permutation(x) if same else rng.normal(size=(200, n_dims))) + 0.1
         course = course_of([x, y])
         assert followed(course, halves(course, 0)) == same
+
+
+def test_halves_grow_as_the_whole_does(rng):
+    points = [rng.normal(size=(40, 2)), rng.normal(size=(40, 2))]
+    weights, timeline = [uniform(x) for x in points], Timeline(np.array([0.0, 2.0]))
+    growth = known_growth(points, weights, timeline, [x[:, 0] for x in points])
+    couplings = couple(points, weights, gains=growth.gains)
+    for half in halves(Course(points, weights, couplings, timeline, growth), 0):
+        gain = 2 * half.points[0][:, 0]
+        np.testing.assert_allclose(half.couplings[0].source_weight, grown(uniform(gain), gain), atol=1e-12)
+
+
+def test_matched_halves_have_as_many_cells_in_every_branch(rng):
+    """By chance the halves of 200 cells in two branches differ by some ten cells."""
+    points = [np.concatenate([rng.normal(size=(n, 2)), rng.normal(size=(200 - n, 2)) + 20.0]) for n in (100, 60)]
+    course = course_of(points)
+    for part in halves(course, 0, matched=True):
+        for own, n in zip(part.points, (100, 60), strict=True):
+            assert len(own) == 100
+            assert abs(int((own[:, 0] < 10).sum()) - n // 2) <= 1
+    together = np.concatenate([part.points[0] for part in halves(course, 0, matched=True)])
+    np.testing.assert_array_equal(np.sort(together, axis=0), np.sort(points[0], axis=0))

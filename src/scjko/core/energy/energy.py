@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..growth.field import GrowthField
 from ..motion import paths
 from ..motion.forecast import Forecast
 from ..motion.paths import Step
@@ -47,6 +48,8 @@ class Energy:
     """The largest distance of a fitted cell from the centre of all: cells moved beyond twice that are not trusted."""
     forecast: Forecast | None = Forecast(1.0, float("nan"), 0)
     """How far cells go on after the last snapshot; ``None`` in fits of version 0.1, which repeat the last step."""
+    growth_field: GrowthField | None = None
+    """The rate at which the mass of cells grows; ``None`` if the fit has no growth."""
 
     def __repr__(self) -> str:
         kind = KINDS[type(self.potential_term.model)]
@@ -141,6 +144,15 @@ class Energy:
                 slope[here] += share[here, None] * self._among(points[here], float(k))
         return -slope
 
+    def growth(self, x: ArrayLike, t: ArrayLike) -> Array:
+        """The rate per unit of time at which mass at points ``x`` (n, d) and time ``t`` grows, as an array (n,).
+
+        A fit without growth has none: zero everywhere. Only differences between cells are determined by proportions.
+        """
+        points = self.points(x)
+        place = self._place(points, t)
+        return np.zeros(len(points)) if self.growth_field is None else self.growth_field.at(points, *place)
+
     def potential_at(self, x: Array, interval: Index, anchor: Array) -> Array:
         """V at the anchor of an interval."""
         value = self.potential_term.value(x, interval, anchor)
@@ -189,7 +201,7 @@ class Energy:
         return moved.positions
 
     def move(self, x: ArrayLike, t0: float, t1: float, *, scheme: str | None = None, random_state: int = 0) -> Step:
-        """As :meth:`step`, with a flag for each cell that says whether its position can be trusted."""
+        """As :meth:`step`, with a flag for each cell that says whether its position can be trusted, and its mass."""
         return paths.move(self, self.points(x), t0, t1, scheme, random_state)
 
     def simulate(self, x: ArrayLike, times: ArrayLike, *, scheme: str | None = None, random_state: int = 0) -> Array:
@@ -197,10 +209,14 @@ class Energy:
 
         Noise, if the energy has any, is Brownian: its increments over disjoint times are independent.
         """
-        path, trusted = paths.simulate(self, self.points(x), times, scheme, random_state)
+        path, mass, trusted = paths.simulate(self, self.points(x), times, scheme, random_state)
         asked = np.asarray(times, dtype=np.float64)
-        self.warn_of(Step(path[-1], trusted), float(asked[0]), float(asked[-1]))
+        self.warn_of(Step(path[-1], trusted, mass[-1]), float(asked[0]), float(asked[-1]))
         return path
+
+    def mass(self, x: ArrayLike, times: ArrayLike, *, scheme: str | None = None, random_state: int = 0) -> Array:
+        """The mass at all ``times`` of the cells that :meth:`simulate` follows, one each at first, as (n_times, n)."""
+        return paths.simulate(self, self.points(x), times, scheme, random_state)[1]
 
     def warn_of(self, moved: Step, t0: float, t1: float) -> None:
         """Warn of cells whose position at ``t1`` cannot be trusted, and announce a forecast."""

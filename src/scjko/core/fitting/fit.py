@@ -14,6 +14,7 @@ from ..energy.energy import Energy
 from ..energy.models import Weights
 from ..energy.specification import Terms
 from ..energy.terms import InteractionTerm, InternalTerm, PotentialTerm, Units
+from ..growth.estimate import Growth
 from ..motion.forecast import judged
 from ..schemes import scheme_of
 from ..timeline import Timeline
@@ -70,16 +71,18 @@ def fit(
     scheme: str = "both",
     time_varying: bool | str = True,
     point_weights: Sequence[Array] | None = None,
+    growth: Growth | None = None,
     random_state: int = 0,
     on_progress: Callable[[float], object] = lambda fraction: None,
 ) -> Fit:
     """The energy whose first-order residual is smallest on these coupled snapshots.
 
-    ``on_progress`` is told the fraction of the training done since it was last called.
+    ``growth`` is that of the couplings. ``on_progress`` is told the fraction of the training done since it was
+    last called.
     """
     parametrization, terms = parametrization or Neural(), terms or Terms()
     weights = [np.full(len(x), 1 / len(x)) for x in points] if point_weights is None else point_weights
-    course, choice = Course(points, weights, couplings, timeline), None
+    course, choice = Course(points, weights, couplings, timeline, growth), None
     if isinstance(parametrization, Kantorovich | Stacked):
         posed = scheme_of(scheme, static=not time_varying), time_varying, terms
         parametrization, choice = settled(course, parametrization, *posed, random_state)
@@ -111,8 +114,9 @@ def fit(
         parametrization = resolved(parametrization, len(rows.points), formulation.scheme, variation)
         solved = descend(problem, parametrization, random_state, on_progress)
     energy = _assembled(solved, formulation, problem, noise)
-    energy = replace(energy, reach=_reach(course, units))
-    shifted = replace(energy.potential_term, offsets=offsets(energy, points, weights))
+    energy = replace(energy, reach=_reach(course, units), growth_field=None if growth is None else growth.field)
+    sources = None if growth is None else course.sources
+    shifted = replace(energy.potential_term, offsets=offsets(energy, points, weights, sources))
     energy = replace(energy, potential_term=shifted)
     energy = replace(energy, forecast=judged(energy, points, weights))
     explained, left = _explained(energy, rows)

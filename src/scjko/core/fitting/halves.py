@@ -73,19 +73,22 @@ def halves(course: Course, random_state: int, most: int = MAX_CELLS, *, matched:
     rng, n_parts = np.random.default_rng(random_state), 2
     dealt = _matched if matched else _dealt
     chosen = [dealt(x, weight, most, rng) for x, weight in zip(course.points, course.weights, strict=True)]
-    problems = []
-    for part in range(n_parts):
-        points = [x[rows[part]] for x, rows in zip(course.points, chosen, strict=True)]
-        weights = [w[rows[part]] / w[rows[part]].sum() for w, rows in zip(course.weights, chosen, strict=True)]
-        problems.append((points, weights))
-    pairs = [(*points[k : k + 2], *weights[k : k + 2]) for points, weights in problems for k in range(len(points) - 1)]
+    parts = [_part(course, [own[part] for own in chosen]) for part in range(n_parts)]
     n = course.timeline.n_intervals
+    pairs = [
+        (each.points[k], each.points[k + 1], each.sources[k], each.weights[k + 1]) for each in parts for k in range(n)
+    ]
     caps = [coupling.cap for coupling in course.couplings] * n_parts
     solved = side_by_side(lambda problem: _coupled(*problem), list(zip(pairs, caps, strict=True)))
-    return [
-        Course(points, weights, solved[part * n : (part + 1) * n], course.timeline)
-        for part, (points, weights) in enumerate(problems)
-    ]
+    return [replace(each, couplings=solved[part * n : (part + 1) * n]) for part, each in enumerate(parts)]
+
+
+def _part(course: Course, cells: Sequence[Index]) -> Course:
+    """Some cells of every snapshot, not coupled yet."""
+    points = [x[own] for x, own in zip(course.points, cells, strict=True)]
+    weights = [w[own] / w[own].sum() for w, own in zip(course.weights, cells, strict=True)]
+    growth = None if course.growth is None else course.growth.part(cells)
+    return Course(points, weights, (), course.timeline, growth)
 
 
 def _coupled(pair: tuple[Array, Array, Array, Array], cap: float) -> Coupling:

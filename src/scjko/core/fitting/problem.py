@@ -14,9 +14,10 @@ from ..energy.density import Mixture, fit_mixture, scores
 from ..energy.interactions import Population, population
 from ..energy.models import Model, Weights
 from ..energy.terms import Units
+from ..growth.estimate import Growth
 from ..schemes import Scheme
 from ..timeline import Timeline
-from ..transport import Coupling, OperatorCoupling
+from ..transport import Coupling, OperatorCoupling, grown
 from ..variation import Variation
 from .closed_form import Solution
 
@@ -35,6 +36,15 @@ class Course:
     weights: Sequence[Array]
     couplings: Sequence[Coupling | OperatorCoupling]
     timeline: Timeline
+    growth: Growth | None = None
+    """How mass grows from one snapshot to the next; None if it does not."""
+
+    @property
+    def sources(self) -> list[Array]:
+        """For each interval the weights of its source cells once they have grown."""
+        if self.growth is None:
+            return list(self.weights[:-1])
+        return [grown(*pair) for pair in zip(self.weights[:-1], self.growth.gains, strict=True)]
 
     def at(self, place: float) -> tuple[Array, Array]:
         """The cells at a place and their weights: snapshot k, or at k + ½ the middle of interval k."""

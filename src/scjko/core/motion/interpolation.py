@@ -50,9 +50,10 @@ def between(
         # A side without weight, at a measured time, stays where it is: nothing need be known of its way.
         energy.move(cloud.points, start, time, random_state=random_state)
         if weight.any()
-        else Step(cloud.points, np.ones(len(weight), dtype=bool))
+        else Step(cloud.points, np.ones(len(weight), dtype=bool), np.ones(len(weight)))
         for cloud, start, weight in zip((before, after), times, weights, strict=True)
     ]
+    weights = [with_mass(w, step.mass) for w, step in zip(weights, moved, strict=True)]
     sizes = [len(before.weight), len(after.weight)]
     return Interpolated(
         Cloud(np.concatenate([step.positions for step in moved]), np.concatenate(weights)),
@@ -66,7 +67,14 @@ def forecast_from(energy: Energy, last: Cloud, start: float, time: float, random
     """The population at ``time`` beyond the last snapshot, forecast from that."""
     moved = energy.move(last.points, start, time, random_state=random_state)
     n = len(last.weight)
-    return Interpolated(last._replace(points=moved.positions), np.arange(n), np.zeros(n, np.int64), moved.converged)
+    cloud = Cloud(moved.positions, with_mass(last.weight, moved.mass))
+    return Interpolated(cloud, np.arange(n), np.zeros(n, np.int64), moved.converged)
+
+
+def with_mass(weight: Array, mass: Array) -> Array:
+    """Weights of cells whose mass has grown by these factors; their sum stays as it is."""
+    made = weight * (mass / mass.max())
+    return np.asarray(made * (weight.sum() / made.sum())) if weight.any() else weight
 
 
 def towards_observed(points: Array, observed: Array, strength: float, random_state: int = 0) -> Array:

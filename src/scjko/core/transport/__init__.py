@@ -1,7 +1,7 @@
 """Transport: couplings of consecutive snapshots, their solvers, and the memory these take."""
 
 from .batches import batched
-from .coupling import Coupling, OperatorCoupling, uniform
+from .coupling import Coupling, OperatorCoupling, grown, uniform
 from .entropic import sinkhorn
 from .intervals import couple
 from .programs.linear_program import exact
@@ -28,6 +28,7 @@ __all__ = [
     "batched",
     "couple",
     "exact",
+    "grown",
     "multiscale",
     "partial",
     "sinkhorn",

@@ -149,3 +149,9 @@ def _means(total: Array, mass: Array, targets: Array) -> Array:
 def uniform(x: Array) -> Array:
     """Equal weights for every cell."""
     return np.full(len(x), 1 / len(x))
+
+
+def grown(weight: Array, gain: Array) -> Array:
+    """Weights of cells whose mass has grown by the factor e^gain each, made to sum to one."""
+    mass = weight * np.exp(gain - gain[weight > 0].max())
+    return np.asarray(mass / mass.sum())

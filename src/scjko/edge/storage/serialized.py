@@ -21,6 +21,7 @@ from ...core.schemes import Scheme, scheme_of, secant_of
 from ...core.timeline import Timeline
 from ...core.variation import Joined, Labelled, Separate, Smooth, Variation
 from ..options import FitOptions
+from .growth import growth_from_uns, growth_to_uns
 
 #: The format of a stored fit; those of version 0.1 have no number.
 FORMAT = 2
@@ -43,6 +44,8 @@ def energy_to_uns(energy: Energy) -> dict[str, Any]:
             "reach": energy.reach,
         },
     }
+    if energy.growth_field is not None:
+        stored["growth"] = growth_to_uns(energy.growth_field)
     if energy.forecast is not None:
         stored["forecast"] = asdict(energy.forecast)
     # One entry for each place, by its number: lists of arrays of different length cannot be written to files.
@@ -76,7 +79,8 @@ def energy_from_uns(stored: Mapping[str, Any]) -> Energy:
     forecast = None
     if told is not None:
         forecast = Forecast(float(told["damping"]), float(told["ratio"]), int(told["n_judged"]))
-    return Energy(potential, interaction, internal, reach=reach, forecast=forecast)
+    growth = growth_from_uns(stored["growth"], timeline) if "growth" in stored else None
+    return Energy(potential, interaction, internal, reach=reach, forecast=forecast, growth_field=growth)
 
 
 class Layout(NamedTuple):

@@ -21,6 +21,7 @@ from ...core.timeline import Timeline
 from ...core.transport import REPLACED, SOLVERS
 from ...core.variation import Joined, Variation
 from ..options import READY_MADE, FitOptions
+from .growth import check_growth
 from .parts import Unreadable, float32, mapping, numbers
 from .serialized import FORMAT, Layout, layout
 
@@ -82,6 +83,8 @@ def _check_fit(stored: Mapping[str, Any]) -> None:
         _check_forecast(mapping(stored.get("forecast"), "forecast", ("damping", "ratio", "n_judged")))
     numbers(scaling["offsets"], "scaling/offsets", (len(times) - 1, 2))
     _check_weights(stored, params, times, n_dims)
+    if "growth" in stored:
+        check_growth(stored["growth"], n_dims, len(times) - 1)
     if "whitening" in stored:
         whitening = mapping(stored["whitening"], "whitening", ("mean", "std"))
         numbers(whitening["mean"], "whitening/mean", (n_dims,))
@@ -121,7 +124,7 @@ def _check_params(params: Mapping[str, Any], current: bool) -> Mapping[str, Any]
     kind = PARAMETRIZATIONS[params["parametrization"]]
     if params["time_varying"] not in kind.variations:
         raise Unreadable("params/time_varying is 'smooth', which a neural potential cannot be")
-    for name in ("time_key", "use_rep", "coupling", *(name for name in ("weight_key",) if name in params)):
+    for name in ("time_key", "use_rep", "coupling", *(name for name in ("weight_key", "growth") if name in params)):
         if not isinstance(params.get(name), str):
             raise Unreadable(f"params/{name} is {params.get(name)!r}, no name of a field")
     _check_choice(params["coupling"], "params/coupling", (*SOLVERS, READY_MADE))

@@ -18,6 +18,7 @@ from ...core.judging.verdict import Errors, Verdict, judge
 from ...core.timeline import time_text
 from ...core.transport import Coupling
 from ..snapshots import Snapshots
+from .shares import Labelled
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Row(NamedTuple):
     """Standard error of the difference from the energy's error, due to the sample of cells."""
     untrusted: int
     """Cells of the energy's prediction that were not solved or left the range of the data."""
+    share_error: float = float("nan")
+    """The largest error of the share of a cell type; NaN if no types are known."""
 
 
 class Predicted(NamedTuple):
@@ -67,6 +70,10 @@ class Trained(NamedTuple):
     test: Snapshots
     couplings: Sequence[Coupling]
     """Couplings of the training cells, for the baselines."""
+    labelled: Labelled | None = None
+    """Training cells with their types, if those are known."""
+    observed: NDArray[np.float64] | None = None
+    """The shares of the types among held-out cells of each time point."""
 
 
 class Protocol(ABC):
@@ -114,7 +121,8 @@ class Protocol(ABC):
                 error = ours if method == JUDGED else _distance(cloud, made.target, method, made.time)
                 noise = difference_error(ours, error, same_cells=method in made.paired)
                 sizes = len(cloud.weight), len(made.target.weight)
-                found.append(Row(*place, method, error.value, *sizes, noise, made.untrusted * (method == JUDGED)))
+                row = Row(*place, method, error.value, *sizes, noise, made.untrusted * (method == JUDGED))
+                found.append(row._replace(share_error=_share_error(fold, cloud, made.time)))
             one, other = made.floor
             apart = _distance(one, other, FLOOR, made.time).value
             found.append(Row(*place, FLOOR, apart, len(one.weight), len(other.weight), float("nan"), 0))
@@ -130,6 +138,14 @@ class Protocol(ABC):
             [row.noise for row in rows],
         )
         return judge(errors, what=self.what, part=self.part, test_share=self.test_share)
+
+
+def _share_error(fold: Trained, cloud: Cloud, time: float) -> float:
+    """By how much the share of a cell type is off, at most."""
+    if fold.labelled is None or fold.observed is None:
+        return float("nan")
+    observed = fold.observed[int(np.flatnonzero(fold.test.times == time)[0])]
+    return float(np.abs(fold.labelled.shares(cloud) - observed).max())
 
 
 def clouds(snapshots: Snapshots) -> list[Cloud]:

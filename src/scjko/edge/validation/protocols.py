@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.energy.energy import Energy
 from ...core.judging.baselines import (
     Cloud,
     best_transport,
@@ -21,7 +22,7 @@ from ...core.judging.baselines import (
     transport,
 )
 from ...core.judging.names import JUDGED, UNMOVED
-from ...core.motion.interpolation import best_strength, between, towards_observed
+from ...core.motion.interpolation import best_strength, between, towards_observed, with_mass
 from ...core.schemes import scheme_of
 from ...core.timeline import Timeline, time_text
 from ..checks import check_integer, check_option, check_positive
@@ -80,7 +81,7 @@ class Cells(Protocol):
 
     def predicted(self, fold: Trained) -> Iterator[Predicted]:
         """The held-out cells of each time point, moved to the next."""
-        energy, train, test, couplings = fold
+        energy, train, test, couplings = fold[:4]
         held_out, known = clouds(test), clouds(train)
         for k, (t0, t1) in enumerate(zip(train.times[:-1], train.times[1:], strict=True)):
             x, target, plan = held_out[k], held_out[k + 1], (known[k].points, known[k + 1].points, couplings[k])
@@ -96,8 +97,9 @@ class Cells(Protocol):
                 "kantorovich": kantorovich(x.points, *plan),
             }
             made = {method: x._replace(points=moved) for method, moved in points.items()}
+            made[JUDGED] = Cloud(step.positions, with_mass(x.weight, step.mass))
             untrusted = int(np.sum(~step.converged))
-            yield Predicted(t1, target, made, frozenset(made), untrusted, (known[k + 1], target))
+            yield Predicted(t1, target, made, _paired(energy, made), untrusted, (known[k + 1], target))
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class Times(Protocol):
 
     def predicted(self, fold: Trained) -> Iterator[Predicted]:
         """The time point that was left out, by the rule of :func:`scjko.tl.interpolate`."""
-        energy, train, test, couplings = fold
+        energy, train, test, couplings = fold[:4]
         (time,), (target,), known = test.times, clouds(test), clouds(train)
         k = energy.timeline.containing(time)
         before, after, ends = known[k], known[k + 1], (train.times[k], train.times[k + 1])
@@ -152,7 +154,8 @@ class Times(Protocol):
             "mixture": mixture(before, after, fraction),
         }
         untrusted = int(np.sum(~found.converged))
-        yield Predicted(time, target, made, frozenset({JUDGED, "mixture"}), untrusted, _halves(target))
+        paired = _paired(energy, (JUDGED, "mixture"))
+        yield Predicted(time, target, made, paired, untrusted, _halves(target))
 
 
 class Last(Protocol):
@@ -180,17 +183,17 @@ class Last(Protocol):
 
     def predicted(self, fold: Trained) -> Iterator[Predicted]:
         """The last time point, from the cells of the one before."""
-        energy, train, test, _ = fold
+        energy, train, test = fold[:3]
         (time,), (target,), (before, last) = test.times, clouds(test), clouds(train)[-2:]
         step = energy.move(last.points, train.times[-1], time)
         gaps = train.times[-1] - train.times[-2], time - train.times[-1]
         made = {
-            JUDGED: last._replace(points=step.positions),
+            JUDGED: Cloud(step.positions, with_mass(last.weight, step.mass)),
             UNMOVED: last,
             "mean_shift": last_mean_shift(before, last, *gaps),
         }
         untrusted = int(np.sum(~step.converged))
-        yield Predicted(time, target, made, frozenset(made), untrusted, _halves(target))
+        yield Predicted(time, target, made, _paired(energy, made), untrusted, _halves(target))
 
 
 PROTOCOLS = (Cells.name, Times.name, Last.name)
@@ -203,6 +206,11 @@ def as_protocol(name: str | Protocol, test_size: float, n_splits: int) -> Protoc
     found: dict[str, Protocol] = {each.name: each for each in (Cells(test_size, n_splits), Times(), Last())}
     check_option("protocol", name, found)
     return found[name]
+
+
+def _paired(energy: Energy, methods: Iterable[str]) -> frozenset[str]:
+    """Of methods that move the same cells those that give them the same weights: where cells grow, only the energy."""
+    return frozenset(methods) if energy.growth_field is None else frozenset({JUDGED})
 
 
 def _without(snapshots: Snapshots, k: int) -> NDArray[np.bool_]:

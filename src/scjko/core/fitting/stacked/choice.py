@@ -135,8 +135,9 @@ def choose(course: Course, formulation: Formulation, asked: Stacked, random_stat
             _beside(fold, formulation, stacked, asked, positions[best], random_state)
             for fold, positions in zip(judges, moved, strict=False)
         ]
-        errors |= zip(stacked, _errors(judges, moved, stacked), strict=True)
-    if 1.0 not in shares:
+        sound = [setting for setting in stacked if all(setting in positions for positions in moved)]
+        errors |= zip(sound, _errors(judges, moved, sound), strict=True)
+    if 1.0 not in shares and any(setting.share < 1 for setting in errors):
         errors = {setting: error for setting, error in errors.items() if setting.share < 1}
     chosen = _best(errors)
     size = np.mean([len(a) / len(b) for a, b in zip(folds[0].known.points, course.points, strict=True)])
@@ -152,9 +153,10 @@ def _folds(course: Course, random_state: int) -> list[_Fold]:
     for seed in range(random_state + 100, random_state + 100 + HALVINGS):
         one, other = halves(course, seed, matched=True)
         for known, held_out in ((one, other), (other, one)):
-            few = [(x[:MAX_CELLS], w[:MAX_CELLS]) for x, w in zip(held_out.points, held_out.weights, strict=True)]
-            starts, targets = [few[k][0] for k in intervals], [few[k + 1][0] for k in intervals]
-            weights = [(few[k][1], few[k + 1][1]) for k in intervals]
+            few = [x[:MAX_CELLS] for x in held_out.points]
+            starts, targets = [few[k] for k in intervals], [few[k + 1] for k in intervals]
+            sources, observed = held_out.sources, held_out.weights
+            weights = [(sources[k][:MAX_CELLS], observed[k + 1][:MAX_CELLS]) for k in intervals]
             folds.append(_Fold(known, intervals, starts, targets, weights))
     return folds
 
@@ -195,11 +197,17 @@ def _beside(
     sent: list[Array],
     random_state: int,
 ) -> dict[Setting, list[Array]]:
-    """Cells moved by networks of each length of training, and by their mean with where envelopes have ``sent`` them."""
+    """Cells moved by networks of each length of training, and by their mean with where envelopes have ``sent`` them.
+
+    Without those whose training diverged.
+    """
     parts, gaps = members(fold.known, JUDGED_MEMBERS, random_state), fold.known.timeline.gaps
     networks = {}
     for updates in dict.fromkeys(setting.updates for setting in settings):
-        term = trained(fold.known, parts, formulation, asked.network, updates, random_state).term
+        try:
+            term = trained(fold.known, parts, formulation, asked.network, updates, random_state).term
+        except FloatingPointError:
+            continue
         networks[updates] = [
             x - gaps[k] * term.gradient(x, np.full(len(x), k), np.zeros(len(x)))
             for x, k in zip(fold.starts, fold.intervals, strict=True)
@@ -210,6 +218,7 @@ def _beside(
             for one, other in zip(networks[setting.updates], sent, strict=True)
         ]
         for setting in settings
+        if setting.updates in networks
     }
 
 
