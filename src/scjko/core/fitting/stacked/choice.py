@@ -136,7 +136,7 @@ def choose(course: Course, formulation: Formulation, asked: Stacked, random_stat
             for fold, positions in zip(judges, moved, strict=False)
         ]
         sound = [setting for setting in stacked if all(setting in positions for positions in moved)]
-        errors |= zip(sound, _errors(judges, moved, sound), strict=True)
+        errors |= zip(sound, _errors(judges, moved, sound) if sound else [], strict=True)
     if 1.0 not in shares and any(setting.share < 1 for setting in errors):
         errors = {setting: error for setting, error in errors.items() if setting.share < 1}
     chosen = _best(errors)
