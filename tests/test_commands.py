@@ -19,7 +19,7 @@ import scjko as sj
 from scjko.cli.main import main
 from scjko.edge.storage import files
 
-FIT = ["--time-key", "day", "--n-pcs", "3", "--epochs", "5"]
+FIT = ["--time-key", "day", "--n-pcs", "3", "--parametrization", "neural", "--epochs", "5"]
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,9 @@ def options_of(folder, monkeypatch):
 
 
 def test_any_option_of_a_fit_and_of_its_objects_can_be_set(options_of):
-    network = options_of("--epochs", 5, "--set", "layers=[8, 8]", "--set", "time-label=target")
+    network = options_of(
+        "--parametrization", "neural", "--epochs", 5, "--set", "layers=[8, 8]", "--set", "time-label=target"
+    )
     assert network["parametrization"] == sj.Neural(epochs=5, layers=(8, 8), time_label="target")
     closed = options_of("--parametrization", "linear", "--set", "ridge=0.01", "--set", "time_varying=smooth")
     assert closed["parametrization"] == sj.Linear(ridge=0.01)
@@ -188,7 +190,7 @@ def test_validate_takes_the_options_of_the_fit_in_the_file(folder, tmp_path, cap
     )
     said = fails(["validate", out, "--epochs", "5"], capsys)
     assert "--epochs 5: it belongs to --parametrization neural, and this fit has --parametrization linear" in said
-    assert options_of("--no-fit", "--epochs", 5, command="validate", source="linear.h5ad")["key"] is None
+    assert options_of("--no-fit", "--n-pcs", 5, command="validate", source="linear.h5ad")["key"] is None
     assert "validate needs --time-key" in fails(["validate", folder / "cells.h5ad"], capsys)
 
 
@@ -222,7 +224,10 @@ def test_what_is_wrong_is_said_in_one_line_with_exit_code_2(folder, tmp_path, ca
             ["fit", cells, *FIT, "--set", "even=true", "-o", out],
             "it belongs to --terms interaction, which is not among the terms: potential",
         ),
-        (["fit", cells, "--time-key", "day", "--epochs", "0", "-o", out], "error: --epochs 0 is too small"),
+        (
+            ["fit", cells, "--time-key", "day", "--parametrization", "neural", "--epochs", "0", "-o", out],
+            "error: --epochs 0 is too small",
+        ),
         (["fit", cells, *FIT, "--set", "layers=8", "-o", out], "layers must be a list, not 8"),
         (["fit", cells, *FIT, "--set", "n_pcs=3", "-o", out], "it has a flag of its own, --n-pcs"),
         (["fit", cells, *FIT, "--set", "key_added=mine", "-o", out], "it has a flag of its own, --key-added"),

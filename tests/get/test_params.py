@@ -70,8 +70,12 @@ def test_a_fit_is_repeated_to_the_bit_from_memory_and_from_a_file(adata, tmp_pat
     assert_same(again, adata)
 
 
-def test_what_was_left_to_the_fit_is_said_as_it_was_chosen(fitted):
-    assert sj.get.params(fitted)["parametrization"] == sj.Neural(epochs=len(fitted.uns["jko"]["history"]["loss"]))
+def test_what_was_left_to_the_fit_is_said_as_it_was_chosen(fitted, adata):
+    chosen, table = sj.get.params(fitted)["parametrization"], fitted.uns["jko"]["choice"]
+    assert isinstance(chosen, sj.Stacked) and not chosen.left_open
+    assert chosen.share == table["share"][table["chosen"]].item()
+    sj.tl.fit_energy(adata, "day", 2, parametrization="neural", progress=False)
+    assert sj.get.params(adata)["parametrization"] == sj.Neural(epochs=len(adata.uns["jko"]["history"]["loss"]))
 
 
 def test_another_key_has_its_own(adata):

@@ -94,6 +94,7 @@ def test_couplings_that_were_not_kept_cannot_be_drawn(fitted):
 
 
 def test_history_is_the_loss_by_epoch_with_the_held_out_one_if_there(fitted):
+    sj.tl.fit_energy(fitted, "day", use_rep="X_latent", parametrization=sj.Neural(epochs=5), progress=False)
     axes = sj.pl.history(fitted, linewidth=3, show=False)
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), fitted.uns["jko"]["history"]["loss"])
     assert axes.get_yscale() == "log" and axes.lines[0].get_linewidth() == 3

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import scjko as sj
 
 FUNCTIONS = {name: getattr(sj.pl, name) for name in sj.pl.__all__}
-OF_A_POTENTIAL = sorted(set(FUNCTIONS) - {"interaction", "validation", "animation"})
+OF_A_POTENTIAL = sorted(set(FUNCTIONS) - {"interaction", "validation", "animation", "growth"})
 
 
 @pytest.fixture(autouse=True)

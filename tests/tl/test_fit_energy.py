@@ -73,7 +73,7 @@ def test_every_parameter_is_recorded(adata):
     sj.tl.fit_energy(adata, "day", **QUICK)
     params = adata.uns["jko"]["params"]
     signature = inspect.signature(sj.tl.fit_energy).parameters
-    given_nothing = {"time_values", "weight_key"}
+    given_nothing = {"time_values", "weight_key", "growth"}
     # A cluster changes nothing of the result.
     assert set(params) - {"neural"} == set(signature) - {"adata", "progress", "client", "copy", *given_nothing}
     assert params["use_rep"] == "X_pca"

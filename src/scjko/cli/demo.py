@@ -65,10 +65,10 @@ def true_velocity(adata: AnnData) -> NDArray[np.float64]:
 
 
 def velocity_cosines(adata: AnnData) -> NDArray[np.float64]:
-    """The cosine of fitted and true velocity at each cell."""
+    """The cosine of fitted and true velocity at each cell; zero where a cell does not move."""
     fitted, true = adata.obsm["jko_velocity"], true_velocity(adata)
     length = np.linalg.norm(fitted, axis=1) * np.linalg.norm(true, axis=1)
-    return np.asarray(np.sum(fitted * true, axis=1) / length, dtype=np.float64)
+    return np.asarray(np.sum(fitted * true, axis=1) / np.where(length > 0, length, 1.0), dtype=np.float64)
 
 
 def one_step_errors(adata: AnnData) -> tuple[float, float]:

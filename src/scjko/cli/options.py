@@ -31,7 +31,11 @@ FLAGS: dict[str, dict[str, Any]] = {
         "metavar": "GB",
         "help": "memory for couplings (default: a quarter of what this process may use)",
     },
-    "epochs": {"type": int, "metavar": "N", "help": "passes over the data (default: about 4000 updates)"},
+    "epochs": {
+        "type": int,
+        "metavar": "N",
+        "help": "passes of a neural fit over the data (default: about 4000 updates)",
+    },
     "random_state": {"type": int, "metavar": "SEED", "help": "default: 0"},
 }
 #: Arguments of a fit that make no sense from file to file.

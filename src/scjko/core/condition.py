@@ -85,6 +85,11 @@ class Conditions(NamedTuple):
         """The population that each point belongs to: k for snapshot k, k + ½ for the middle of interval k."""
         return self.interval + self.anchor
 
+    def part(self, rows: slice) -> Conditions:
+        """Some of the rows."""
+        points, velocity, weight, interval, anchor, gap = self
+        return Conditions(points[rows], velocity[rows], weight[rows], interval[rows], anchor[rows], gap[rows])
+
 
 def conditions(
     points: Sequence[Array], couplings: Sequence[Coupling | OperatorCoupling], timeline: Timeline, scheme: Scheme

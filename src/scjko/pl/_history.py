@@ -37,7 +37,8 @@ def history(
     key
         The ``key_added`` of the fit.
     ax
-        Axes to draw on, one for each panel; by default those of a new figure.
+        Axes to draw on, one for each panel; by default those of a new figure. A single one gets the errors on held-out
+        cells or, if nothing was chosen by them, the loss.
     show
         Whether to show the figure; by default if it is a new one.
     return_fig
@@ -69,8 +70,9 @@ def history(
             f"The fit at adata.uns[{key!r}] has no history: no network was trained, and other energies are solved at "
             f"once. How good it is, adata.uns[{key!r}]['diagnostics']['explained'] says."
         )
-    drawn = panels(ax, trained + (choice is not None), size=(2.9, 2.2))
-    if trained:
+    losses_too = trained and (choice is None or not isinstance(ax, Axes))
+    drawn = panels(ax, losses_too + (choice is not None), size=(2.9, 2.2))
+    if losses_too:
         _draw_losses(drawn[0], losses, kwargs)
     if choice is not None:
         _draw_choice(drawn[-1], choice, kwargs)

@@ -37,10 +37,10 @@ MAX_CELLS, MAX_INTERVALS = 500, 8
 #: gains more. On embryoid bodies the mean of both had 0.993 to 1.012 of the error of envelopes among halves of the
 #: cells, and with all cells 0.988 (seeds 10 and 11).
 HANDICAP = 0.015
-#: How often the cells are halved, either half judging the other.
+#: How often few cells are halved, either half judging the other.
 HALVINGS = 2
-#: Cells of the smallest snapshot from which on a network is judged in one fold; of fewer cells in all.
-ENOUGH = 400
+#: Cells that are moved and compared in a fold from which on one halving is enough, and one fold for networks.
+ENOUGH = 1000
 
 
 class Setting(NamedTuple):
@@ -57,11 +57,18 @@ class _Fold(NamedTuple):
     """Cells that are known, and cells of the others to move and to compare with in some intervals."""
 
     known: Course
+    plans: dict[int, list[Course]]
+    """The known cells resampled, by the number of members."""
     intervals: list[int]
     starts: list[Array]
     targets: list[Array]
     weights: list[tuple[Array, Array]]
     """Of the cells to move and to compare with."""
+
+    @property
+    def suffices(self) -> bool:
+        """Whether enough cells are compared for one halving, and for one fold of networks."""
+        return sum(len(x) for x in self.starts) >= ENOUGH
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,18 +123,18 @@ def choose(course: Course, formulation: Formulation, asked: Stacked, random_stat
 
     A network is combined with a mean of plans of the softness that serves this best alone.
     """
-    folds = _folds(course, random_state)
     own = asked.kantorovich
     softnesses = SOFTNESSES if own.softness is None else (own.softness,)
     numbers = MEMBERS if own.n_members is None else (own.n_members,)
+    folds = _folds(course, numbers, random_state)
     shares = SHARES if asked.share is None else (asked.share,)
     envelopes = [Setting(softness, 1.0, n, 0) for n in numbers for softness in softnesses]
-    moved = [_by_envelopes(fold, formulation, envelopes, random_state) for fold in folds]
+    moved = [_by_envelopes(fold, formulation, envelopes) for fold in folds]
     errors = dict(zip(envelopes, _errors(folds, moved, envelopes), strict=True))
     best = min((s for s in envelopes if s.n_members == numbers[-1]), key=lambda setting: errors[setting].mean())
     beside = [share for share in shares if share < 1]
     if beside:
-        judges = folds[: _n_judges(course)]
+        judges = folds[: 1 if folds[0].suffices else None]  # training takes longest
         n_rows = len(formulation.conditions(folds[0].known).points)
         tried = lengths(n_rows) if asked.network.epochs is None else [0]  # epochs that are named are not chosen
         stacked = [best._replace(share=share, updates=updates) for share in beside for updates in tried]
@@ -147,24 +154,23 @@ def choose(course: Course, formulation: Formulation, asked: Stacked, random_stat
     return Choice(settings, means, settings.index(chosen), min(float(size) / most, 1.0), asked.left_open)
 
 
-def _folds(course: Course, random_state: int) -> list[_Fold]:
+def _folds(course: Course, numbers: Sequence[int], random_state: int) -> list[_Fold]:
     """Matched halves of the cells, other ones than those of the members, each with the other to judge by."""
-    intervals, folds = compared(course), []
+    intervals = compared(course)
+    folds: list[_Fold] = []
     for seed in range(random_state + 100, random_state + 100 + HALVINGS):
+        if folds and folds[0].suffices:
+            break
         one, other = halves(course, seed, matched=True)
         for known, held_out in ((one, other), (other, one)):
             few = [x[:MAX_CELLS] for x in held_out.points]
             starts, targets = [few[k] for k in intervals], [few[k + 1] for k in intervals]
             sources, observed = held_out.sources, held_out.weights
             weights = [(sources[k][:MAX_CELLS], observed[k + 1][:MAX_CELLS]) for k in intervals]
-            folds.append(_Fold(known, intervals, starts, targets, weights))
+            judged = {min(n, JUDGED_MEMBERS) for n in (*numbers, JUDGED_MEMBERS)}
+            plans = {n: members(known, n, random_state) for n in judged}
+            folds.append(_Fold(known, plans, intervals, starts, targets, weights))
     return folds
-
-
-def _n_judges(course: Course) -> int:
-    """Folds in which networks are judged: training takes longer than anything else, and few cells train quickly."""
-    smallest = min(int(np.count_nonzero(weight)) for weight in course.weights)
-    return 1 if smallest >= ENOUGH else 2 * HALVINGS
 
 
 def compared(course: Course) -> list[int]:
@@ -173,15 +179,14 @@ def compared(course: Course) -> list[int]:
     return np.unique(np.linspace(0, n - 1, min(n, MAX_INTERVALS)).round().astype(int)).tolist()
 
 
-def _by_envelopes(
-    fold: _Fold, formulation: Formulation, settings: Sequence[Setting], random_state: int
-) -> dict[Setting, list[Array]]:
+def _by_envelopes(fold: _Fold, formulation: Formulation, settings: Sequence[Setting]) -> dict[Setting, list[Array]]:
     """Cells of each interval where Kantorovich potentials of the known half send them."""
-    known, units, n_ends = fold.known, formulation.units, len(formulation.scheme.anchors)
-    plans = {n: members(known, min(n, JUDGED_MEMBERS), random_state) for n in {s.n_members for s in settings}}
+    units, n_ends = formulation.units, len(formulation.scheme.anchors)
     found = {}
     for setting in settings:
-        weights = kantorovich_weights(plans[setting.n_members], known, formulation, setting.softness)
+        weights = kantorovich_weights(
+            fold.plans[min(setting.n_members, JUDGED_MEMBERS)], fold.known, formulation, setting.softness
+        )
         found[setting] = [
             partners(weights[str(k * n_ends)], (x - units.center) / units.length) * units.length + units.center
             for x, k in zip(fold.starts, fold.intervals, strict=True)
@@ -201,7 +206,7 @@ def _beside(
 
     Without those whose training diverged.
     """
-    parts, gaps = members(fold.known, JUDGED_MEMBERS, random_state), fold.known.timeline.gaps
+    parts, gaps = fold.plans[JUDGED_MEMBERS], fold.known.timeline.gaps
     networks = {}
     for updates in dict.fromkeys(setting.updates for setting in settings):
         try:
