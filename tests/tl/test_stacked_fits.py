@@ -11,6 +11,8 @@ import scjko as sj
 from scjko.edge.validation.earlier import earlier_options
 
 QUICK = sj.Neural(layers=(8,), epochs=20)
+#: Long enough for halves of the cells.
+LONGER = sj.Neural(layers=(8,), epochs=100)
 KINDS = [
     pytest.param(sj.Kantorovich(softness=0.05, n_members=2), id="kantorovich"),
     pytest.param(
@@ -54,6 +56,19 @@ def test_steps_over_parts_of_an_interval_compose(kind):
     np.testing.assert_allclose(rest.positions[rest.converged], whole.positions[rest.converged], atol=1e-3 * size)
 
 
+def test_cells_are_moved_by_what_was_chosen_and_the_field_is_that_of_the_network():
+    envelopes = sj.Kantorovich(softness=0.05, n_members=1)
+    energy = sj.get.energy(fitted(sj.Stacked(share=1.0, kantorovich=envelopes, network=QUICK)))
+    alone, adata = sj.get.energy(fitted(envelopes)), simulate(200)
+    network = sj.get.energy(fitted(QUICK))
+    x = adata.obsm["X_latent"][adata.obs["day"] == 1]
+    np.testing.assert_allclose(energy.step(x, 1, 2), alone.step(x, 1, 2), atol=1e-5)
+    # The same network, trained on the same plan.
+    np.testing.assert_allclose(energy.velocity(x, 1), network.velocity(x, 1), atol=1e-5)
+    np.testing.assert_allclose(energy.potential(x, 1), network.potential(x, 1), atol=1e-5)
+    assert np.abs(energy.velocity(x, 1) - alone.velocity(x, 1)).max() > 0.1
+
+
 def test_everything_that_reads_a_fit_reads_this_one():
     adata = fitted(KINDS[1].values[0])
     between = sj.tl.interpolate(adata, 1.5)
@@ -65,7 +80,7 @@ def test_everything_that_reads_a_fit_reads_this_one():
 
 
 def test_what_was_chosen_and_why_is_stored():
-    adata = fitted(sj.Stacked(network=QUICK))
+    adata = fitted(sj.Stacked(network=LONGER))
     table = adata.uns["jko"]["choice"]
     assert {"softness", "share", "n_members", "updates", "error", "chosen", "left_open"} == set(table)
     assert table["chosen"].sum() == 1 and np.isfinite(table["error"]).all()
@@ -75,10 +90,10 @@ def test_what_was_chosen_and_why_is_stored():
 
 def test_a_validation_leaves_open_again_what_held_out_cells_chose():
     """Its cells must have no say in settings; options that were named stay."""
-    adata = fitted(sj.Stacked(network=QUICK, kantorovich=sj.Kantorovich(n_members=2)))
+    adata = fitted(sj.Stacked(network=LONGER, kantorovich=sj.Kantorovich(n_members=2)))
     assert list(adata.uns["jko"]["choice"]["left_open"]) == ["share", "softness"]
     taken = earlier_options(adata, "jko", None).parametrization
-    assert taken.share is None and taken.kantorovich == sj.Kantorovich(n_members=2) and taken.network.epochs == 20
+    assert taken.share is None and taken.kantorovich == sj.Kantorovich(n_members=2) and taken.network.epochs == 100
     alone = fitted(sj.Kantorovich(softness=0.05, n_members=2))
     assert earlier_options(alone, "jko", None).parametrization == sj.Kantorovich(softness=0.05, n_members=2)
 

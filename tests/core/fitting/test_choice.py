@@ -100,7 +100,7 @@ def test_a_network_that_diverges_in_a_fold_is_not_chosen(rng):
     found = fitted(
         [x + 5.0 * k for k, x in enumerate(rng.normal(size=(3, 40, 2)))], parametrization=Stacked(network=wild)
     )
-    assert found.parametrization.share == 1
+    assert isinstance(found.parametrization, Kantorovich)  # nothing smooth is left to read the field off
     assert all(setting.share == 1 for setting in found.choice.settings)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +40,7 @@ class Energy:
     Arrays go in and numpy arrays come out. ``potential``, ``gradient``, ``velocity`` and ``hessian`` read the *field*:
     the slope of the landscape at one time, of second order at inner snapshots if both ends of intervals were fitted.
     ``step`` and ``simulate`` read the *maps*: the displacement of a cell over an interval, which the fit makes exact.
+    A stacked energy has a network for the field, and for the maps whatever predicts populations best.
     """
 
     potential_term: PotentialTerm
@@ -97,6 +99,12 @@ class Energy:
             raise self._lacks("internal", "beta")
         return self.internal_term.beta
 
+    @cached_property
+    def field(self) -> Energy:
+        """The energy that the field is read off, by its maps too."""
+        smooth = self.potential_term.field
+        return self if smooth is self.potential_term else replace(self, potential_term=smooth)
+
     def interaction(self, z: ArrayLike) -> Array:
         """The interaction kernel U at differences ``z`` (n, d) of two cells, as an array (n,).
 
@@ -115,18 +123,18 @@ class Energy:
         next the population loses potential only by moving. Times outside the measured range use the nearest snapshot.
         """
         x, read = self._read(x, t)
-        values = self.potential_at(x[read.row], read.interval, read.anchor)
+        values = self.field.potential_at(x[read.row], read.interval, read.anchor)
         return np.bincount(read.row, read.weight * values, len(x)).astype(np.float64)
 
     def gradient(self, x: ArrayLike, t: ArrayLike) -> Array:
         """∇V at points ``x`` (n, d) and time ``t``, as an array (n, d)."""
         x, read = self._read(x, t)
-        return _summed(self.gradient_at(x[read.row], read.interval, read.anchor), read, x.shape)
+        return _summed(self.field.gradient_at(x[read.row], read.interval, read.anchor), read, x.shape)
 
     def hessian(self, x: ArrayLike, t: ArrayLike) -> Array:
         """∇²V at points ``x`` (n, d) and time ``t``, as an array (n, d, d)."""
         x, read = self._read(x, t)
-        values = self.potential_term.hessian(x[read.row], read.interval, read.anchor)
+        values = self.field.potential_term.hessian(x[read.row], read.interval, read.anchor)
         return _summed(values, read, (len(x), self.n_dims, self.n_dims))
 
     def velocity(self, x: ArrayLike, t: ArrayLike) -> Array:

@@ -137,7 +137,10 @@ def _room(n: int) -> int:
 
 @dataclass(frozen=True)
 class MeanPotential:
-    """A weighted mean of potentials, which reads what each of them is told from one row."""
+    """A weighted mean of potentials, which reads what each of them is told from one row.
+
+    The first is smooth. Where its share is zero it is not evaluated.
+    """
 
     parts: tuple[Model, ...]
     shares: tuple[float, ...]
@@ -145,6 +148,10 @@ class MeanPotential:
     """How many numbers each of them is told."""
 
     by_place: ClassVar[bool] = True
+
+    def smooth(self, weights: Weights) -> tuple[Model, Weights]:
+        """The smooth part and its weights."""
+        return self.parts[0], weights["part0"]
 
     def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
         """The mean of the parts."""
@@ -181,7 +188,7 @@ class MeanPotential:
         cuts = zip([0, *ends[:-1]], ends, strict=True)
         told = [c[start:stop] for start, stop in cuts]
         names = [f"part{k}" for k in range(len(self.parts))]
-        return list(zip(names, self.parts, self.shares, told, strict=True))
+        return [each for each in zip(names, self.parts, self.shares, told, strict=True) if each[2]]
 
 
 def evaluated(model: Model, function: Callable[..., Any], weights: Weights, *rows: Single) -> Array:

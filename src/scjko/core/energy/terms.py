@@ -7,7 +7,7 @@ centred and divided by a length, velocities by a speed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from ..compute.blocks import in_blocks
 from ..schemes import Scheme
 from ..timeline import Timeline
-from ..variation import Variation
+from ..variation import Joined, Variation
 from . import models
 from .density import Mixture
-from .envelopes import evaluated
+from .envelopes import MeanPotential, evaluated
 from .interactions import NO_INPUT, Population, interaction_gradients
 from .models import Model, Weights
 
@@ -61,6 +61,15 @@ class PotentialTerm:
     variation: Variation
     offsets: Array
     """The constant added at the start and the end of each interval (n_intervals, 2)."""
+
+    @property
+    def field(self) -> PotentialTerm:
+        """What the field is read off: of a mean its smooth part, the network, of others the potential itself."""
+        if not isinstance(self.model, MeanPotential):
+            return self
+        assert isinstance(self.variation, Joined)
+        smooth, weights = self.model.smooth(self.weights)
+        return replace(self, model=smooth, weights=weights, variation=self.variation.parts[0])
 
     def inputs(self, interval: Index, anchor: Array) -> NDArray[np.float32]:
         """What the model is told of each place."""

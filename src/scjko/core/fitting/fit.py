@@ -119,9 +119,9 @@ def fit(
     energy = _assembled(solved, formulation, problem, noise)
     energy = replace(energy, reach=_reach(course, units), growth_field=None if growth is None else growth.field)
     sources = None if growth is None else course.sources
-    shifted = replace(energy.potential_term, offsets=offsets(energy, points, weights, sources))
+    shifted = replace(energy.potential_term, offsets=offsets(energy.field, points, weights, sources))
     energy = replace(energy, potential_term=shifted)
-    energy = replace(energy, forecast=judged(energy, points, weights))
+    energy = replace(energy, forecast=judged(energy.field, points, weights))
     explained, left = _explained(energy, rows)
     if not np.isfinite(left):  # the last update, or nearly singular equations, may overflow where the loss did not
         raise FloatingPointError(

@@ -12,9 +12,6 @@ from ..energy.energy import Energy
 
 Array = NDArray[np.float64]
 
-#: Cells that stand for a snapshot after the first, evenly spread over its rows, at most.
-MAX_CELLS = 10_000
-
 
 class _Means(NamedTuple):
     potential: float
@@ -53,10 +50,6 @@ def offsets(
 
 
 def _means(energy: Energy, x: Array, weight: Array, interval: int, end: float) -> _Means:
-    if interval + end > 0:  # the mean of the first snapshot is to be zero, not nearly so
-        held = np.flatnonzero(weight)
-        held = held[:: -(-len(held) // MAX_CELLS)]
-        x, weight = x[held], weight[held] / weight[held].sum()
     place = x, np.full(len(x), interval), np.full(len(x), end)
     slope = energy.slope_at(*place)
     # Without other terms it is the gradient, and envelopes take long to evaluate.

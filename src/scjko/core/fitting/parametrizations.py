@@ -178,13 +178,14 @@ class Kantorovich(Parametrization):
 
 @dataclass(frozen=True, kw_only=True)
 class Stacked(Parametrization):
-    """The mean of a Kantorovich potential and a network, each with the share that predicts held-out cells best.
+    """A network for the field; for the maps its mean with a Kantorovich potential, by how it predicts held-out cells.
 
     Parameters
     ----------
     share
-        The share of the Kantorovich potential: with 0 there is only a network, with 1 none. Chosen by the error on
-        held-out cells unless given. A potential that does not vary in time, an implicit scheme, other terms than a
+        The share of the Kantorovich potential in what moves cells: with 0 that is a network, with 1 the Kantorovich
+        potential alone. Chosen by the error on held-out cells unless given. The field, velocities and heights, is read
+        off the network, which is smooth. A potential that does not vary in time, an implicit scheme, other terms than a
         potential, and couplings without dual potentials have a network only.
     kantorovich
         Options of the one.
@@ -209,14 +210,14 @@ class Stacked(Parametrization):
 
     @property
     def trained(self) -> bool:
-        """Whether the network has a share."""
-        return self.share != 1
+        """There is a network."""
+        return True
 
     @property
     def left_open(self) -> tuple[str, ...]:
         """What of the shares, of the Kantorovich potential and of the length of training is not given."""
         own = () if self.share == 0 else self.kantorovich.left_open
-        epochs = ("epochs",) if self.trained and self.network.epochs is None else ()
+        epochs = ("epochs",) if self.share != 1 and self.network.epochs is None else ()
         return (*(("share",) if self.share is None else ()), *own, *(epochs if own or self.share is None else ()))
 
     def reopened(self, names: Sequence[str]) -> Stacked:
@@ -232,8 +233,6 @@ class Stacked(Parametrization):
         """What the parts that have a share are told."""
         if self.share == 0 or not time_varying:
             return self.network.variation(time_varying)
-        if self.share == 1:
-            return self.kantorovich.variation(time_varying)
         return Joined((self.network.variation(time_varying), self.kantorovich.variation(time_varying)))
 
     def options(self) -> dict[str, Any]:

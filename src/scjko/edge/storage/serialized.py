@@ -117,11 +117,11 @@ def _with_exponents(model: Any, weights: Any, n_dims: int) -> dict[str, Any]:
 def _potential(options: FitOptions, weights: dict[str, Any], form: Layout, timeline: Timeline) -> Model:
     """The model of a potential with these weights."""
     kind = options.parametrization
-    share = kind.share if isinstance(kind, Stacked) else 1.0 if isinstance(kind, Kantorovich) else 0.0
-    if share == 0:
-        return _model(options, weights)
-    if share == 1 or share is None:
+    if isinstance(kind, Kantorovich):
         return KantorovichPotential()
+    share = kind.share if isinstance(kind, Stacked) else 0.0
+    if not share:
+        return _model(options, weights)
     assert isinstance(form.variation, Joined)
     widths = tuple(part.n_inputs(timeline, form.scheme.anchors) for part in form.variation.parts)
     return MeanPotential((_model(options, weights), KantorovichPotential()), (1 - share, share), widths)

@@ -186,7 +186,7 @@ def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: 
                 _check_features(model, where, n_dims, told)
             elif share == 0:
                 _check_network(model, where, n_dims, told, params)
-            elif share == 1:
+            elif params["parametrization"] == Kantorovich.name:
                 _check_envelopes(model, where, n_dims, told)
             else:
                 network, envelopes = (part.n_inputs(Timeline(times), form.scheme.anchors) for part in _parts(form))

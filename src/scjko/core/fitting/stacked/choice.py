@@ -83,6 +83,8 @@ class Choice:
     """The cells of a fold as a fraction of those that are fitted."""
     left_open: tuple[str, ...] = ()
     """The options that were chosen."""
+    diverged: bool = False
+    """Whether networks were tried, and none of them could be trained in every fold."""
 
     @property
     def table(self) -> dict[str, NDArray[Any]]:
@@ -106,9 +108,17 @@ class Choice:
         return float(1 - tried[longest] / tried[longest // 2])
 
     @property
-    def updates(self) -> int:
-        """Updates of the network on all cells."""
-        return carried_over(self.settings[self.chosen].updates, self.judged)
+    def updates(self) -> int | None:
+        """Updates of the network on all cells; if the maps have none, as many as served networks best.
+
+        ``None`` if none were tried.
+        """
+        tried = [setting for setting in self.settings if setting.updates]
+        if not tried:
+            return None
+        chosen = self.settings[self.chosen]
+        best = chosen if chosen.updates else min(tried, key=lambda one: self.error[self.settings.index(one)])
+        return carried_over(best.updates, self.judged)
 
     def settled(self, asked: Stacked, n_dims: int) -> Stacked:
         """The parametrisation with what was chosen in place of what was left open."""
@@ -133,6 +143,7 @@ def choose(course: Course, formulation: Formulation, asked: Stacked, random_stat
     errors = dict(zip(envelopes, _errors(folds, moved, envelopes), strict=True))
     best = min((s for s in envelopes if s.n_members == numbers[-1]), key=lambda setting: errors[setting].mean())
     beside = [share for share in shares if share < 1]
+    diverged = False
     if beside:
         judges = folds[: 1 if folds[0].suffices else None]  # training takes longest
         n_rows = len(formulation.conditions(folds[0].known).points)
@@ -144,6 +155,7 @@ def choose(course: Course, formulation: Formulation, asked: Stacked, random_stat
         ]
         sound = [setting for setting in stacked if all(setting in positions for positions in moved)]
         errors |= zip(sound, _errors(judges, moved, sound) if sound else [], strict=True)
+        diverged = not sound
     if 1.0 not in shares and any(setting.share < 1 for setting in errors):
         errors = {setting: error for setting, error in errors.items() if setting.share < 1}
     chosen = _best(errors)
@@ -151,7 +163,8 @@ def choose(course: Course, formulation: Formulation, asked: Stacked, random_stat
     most = min(1.0, most_parabolas(course) / max(len(x) for x in course.points))
     settings = tuple(errors)
     means = np.array([error.mean() for error in errors.values()])
-    return Choice(settings, means, settings.index(chosen), min(float(size) / most, 1.0), asked.left_open)
+    judged = min(float(size) / most, 1.0)
+    return Choice(settings, means, settings.index(chosen), judged, asked.left_open, diverged)
 
 
 def _folds(course: Course, numbers: Sequence[int], random_state: int) -> list[_Fold]:

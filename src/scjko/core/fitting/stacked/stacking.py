@@ -62,6 +62,9 @@ def settled(
             stacked = choice.settled(stacked, course.points[0].shape[1])
             logger.info("Held-out cells are predicted best by %s.", _words(stacked))
             _warn_of_short_training(choice)
+            if choice.diverged:
+                logger.warning("Networks diverge on a part of the cells, so the field is read off the Kantorovich potential.")
+                return stacked.kantorovich, choice
     return (stacked if isinstance(asked, Stacked) else stacked.kantorovich), choice
 
 
@@ -105,15 +108,16 @@ def stack(
     random_state: int,
     on_progress: Callable[[float], object],
 ) -> tuple[Stacked, Solved]:
-    """The parts that have a share, or the mean of both, with a network of so many updates if it is left open."""
+    """A network alone, or its mean with a Kantorovich potential; so many updates of it if they are left open.
+
+    Without a share the network moves no cells, but the field is read off it: envelopes have edges.
+    """
     share, own = stacked.share, stacked.kantorovich
     assert share is not None
     if own.n_members is None:  # a network alone, which nothing was compared with
         network = resolved(stacked.network, len(problem.z), formulation.scheme, formulation.variation)
         return replace(stacked, network=network), descend(problem, network, random_state, on_progress)
     parts = members(course, own.n_members, random_state)
-    if share == 1:
-        return stacked, solve_kantorovich(course, parts, formulation, own)
     updates = usual_updates(len(problem.z)) if updates is None else updates
     network, one, term = trained(course, parts, formulation, stacked.network, updates, random_state, on_progress)
     stacked = replace(stacked, network=network)
