@@ -59,6 +59,7 @@ ROOMS = {
     "variation": {"timeline"},
     "schemes": {"timeline"},
     "transport": {"checks", "compute"},
+    "fates": {"checks", "compute", "transport"},
     "condition": {"timeline", "schemes", "transport"},
     "growth": {"compute", "timeline", "schemes", "transport"},
     "energy": {"checks", "compute", "timeline", "variation", "schemes", "growth"},
