@@ -97,6 +97,11 @@ class Keys:
         return f"{self.key}_fate"
 
     @property
+    def terminal(self) -> str:
+        """``obs``: the terminal set of each cell that is in one."""
+        return f"{self.key}_terminal"
+
+    @property
     def commitment(self) -> str:
         """``obs``: how certain the fate of a cell is, from 0 to 1."""
         return f"{self.key}_commitment"

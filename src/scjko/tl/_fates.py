@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from ..core.fates.absorption import BEYOND, Fates
 from ..core.fates.absorption import fates as absorbed
 from ..core.fates.chain import MOST
 from ..edge.checks import check_bool, check_fraction, check_writable
-from ..edge.fates import cell_chain, terminal_sets
+from ..edge.fates import CellChain, cell_chain, terminal_sets
 from ..edge.logging import logger
 from ..edge.storage.fields import write_fields
 
@@ -83,6 +83,8 @@ def fates(
         descendants, given that they reach a fate. Where none does, the column ``"unassigned"`` is one.
     ``obs["jko_fate"]``
         The most probable fate (categorical; its colours in ``uns["jko_fate_colors"]``).
+    ``obs["jko_terminal"]``
+        The terminal set that the cell is in, if it is in one (categorical).
     ``obs["jko_commitment"]``
         One minus the entropy of the probabilities, relative to that of equal ones: 0 if all fates are as probable, 1 if
         one is certain. 0 for unassigned cells.
@@ -104,26 +106,15 @@ def fates(
     check_bool("copy", copy)
     if beyond != 1:
         check_fraction("beyond", beyond)
-    made = cell_chain(
-        adata,
-        key,
-        couplings=couplings,
-        epsilon=epsilon,
-        n_representatives=n_representatives,
-        random_state=random_state,
-    )
+    options: dict[str, Any] = {"n_representatives": n_representatives, "random_state": random_state}
+    made = cell_chain(adata, key, couplings=couplings, epsilon=epsilon, **options)
+    table, reached, member, sets = computed(made, cluster_key, terminal, beyond)
     keys = made.cells.keys
-    sets = terminal_sets(adata, made.snapshots, cluster_key, terminal)
-    member = np.stack(list(sets.values()), axis=1).astype(np.float64)
-    found = absorbed(made.chain, made.by_time(member), beyond=min(beyond, 1 - 1e-6))
-    table, reached = _table(found, list(sets), made.to_rows, adata.obs_names)
-    _report(table, reached, member, made.cells.times)
     fate = pd.Categorical(table.columns[table.to_numpy().argmax(axis=1)], categories=table.columns)
-    colours = [*_colours(adata, cluster_key, list(sets)), GREY][: len(table.columns)]
-    options = {
+    colours = [*_colours(adata, cluster_key, sets), GREY][: len(table.columns)]
+    which = np.where(member.any(axis=1), member.argmax(axis=1), -1)
+    options |= {
         "beyond": float(beyond),
-        "n_representatives": int(n_representatives),
-        "random_state": int(random_state),
         "cluster_key": cluster_key,
         "epsilon": epsilon,
         "couplings": None if couplings is None else "ready-made",
@@ -134,19 +125,44 @@ def fates(
         adata,
         obs={
             keys.fate: fate,
+            keys.terminal: pd.Categorical.from_codes(which, categories=sets),
             keys.commitment: commitment(table.to_numpy()[:, : len(sets)]),
             keys.unassigned: 1 - reached,
         },
         obsm={keys.fates: table},
         uns={
             keys.fates: {
-                "names": np.array(list(sets)),
+                "names": np.array(sets),
                 "params": {name: value for name, value in options.items() if value is not None},
             },
             f"{keys.fate}_colors": np.array(colours),
+            f"{keys.terminal}_colors": np.array(colours[: len(sets)]),
         },
     )
     return adata if copy else None
+
+
+class Computed(NamedTuple):
+    """Fates of the cells of an AnnData, in its order."""
+
+    table: pd.DataFrame
+    reached: Array
+    """The share of the descendants of each cell that reaches a fate."""
+    member: NDArray[np.bool_]
+    """Which terminal set each cell is in (n_cells, n_fates)."""
+    names: list[str]
+
+
+def computed(made: CellChain, cluster_key: str | None, terminal: Any, beyond: float = BEYOND) -> Computed:
+    """The fates of all cells of a chain, with a warning of what cannot be said."""
+    adata = made.cells.adata
+    sets = terminal_sets(adata, made.snapshots, cluster_key, terminal)
+    member = np.stack(list(sets.values()), axis=1)
+    # Walks that never end would make the system of equations singular.
+    found = absorbed(made.chain, made.by_time(member.astype(np.float64)), beyond=min(beyond, 1 - 1e-6))
+    table, reached = _table(found, list(sets), made.to_rows, adata.obs_names)
+    _report(table, reached, member, made.cells.times)
+    return Computed(table, reached, member, list(sets))
 
 
 def commitment(probabilities: Array) -> Array:
@@ -171,7 +187,7 @@ def _table(found: Fates, names: list[str], to_rows: Any, index: pd.Index) -> tup
     return pd.DataFrame(probabilities, index=index, columns=names), np.where(lost, 0.0, reached)
 
 
-def _report(table: pd.DataFrame, reached: Array, member: Array, times: Array) -> None:
+def _report(table: pd.DataFrame, reached: Array, member: NDArray[np.bool_], times: Array) -> None:
     """Say how much reaches a fate, and warn of cells that reach none and of fates that none reach."""
     first = times == times.min()
     logger.info(

@@ -28,8 +28,8 @@ SOFTNESS = 0.1 * np.sqrt(2)
 #: Cells of a snapshot, or representatives of more, that are coupled. More than 500 changed no figure measured.
 MOST = 2000
 #: Rounds of Sinkhorn's algorithm, the error of the marginals (Euclidean) that ends them, and the mass that may be
-#: misplaced in the end.
-MAX_ROUNDS, CLOSE, MISPLACED = 10_000, 1e-6, 0.02
+#: misplaced in the end. Scalings beyond the last of these are taken into the potentials.
+MAX_ROUNDS, CLOSE, MISPLACED, LARGEST = 10_000, 1e-6, 0.02, 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,15 @@ def potential(cost: Array, a: Array, b: Array, epsilon: float) -> Array:
     # Started from c-transforms: otherwise all kernels of a cell far from the others would vanish.
     f = cost.min(axis=1)
     start = f, (cost - f[:, None]).min(axis=0)
-    options = {"numItermax": MAX_ROUNDS, "stopThr": CLOSE, "warmstart": start, "log": True, "warn": False}
+    # With POT's tau of 1000, more than 1000 cells never converge: the scaling is theirs each time it starts anew.
+    options = {
+        "numItermax": MAX_ROUNDS,
+        "stopThr": CLOSE,
+        "tau": LARGEST,
+        "warmstart": start,
+        "log": True,
+        "warn": False,
+    }
     plan, log = ot.bregman.sinkhorn_stabilized(a, b, cost, epsilon, **options)
     misplaced = float(np.abs(plan.sum(axis=0) - b).sum() + np.abs(plan.sum(axis=1) - a).sum())
     if not misplaced <= MISPLACED:
