@@ -112,7 +112,7 @@ def fates(
     keys = made.cells.keys
     fate = pd.Categorical(table.columns[table.to_numpy().argmax(axis=1)], categories=table.columns)
     colours = [*_colours(adata, cluster_key, sets), GREY][: len(table.columns)]
-    which = np.where(member.any(axis=1), member.argmax(axis=1), -1)
+    which = np.where(member.any(axis=1), member.argmax(axis=1), -1).astype(np.int64)
     options |= {
         "beyond": float(beyond),
         "cluster_key": cluster_key,
@@ -125,7 +125,7 @@ def fates(
         adata,
         obs={
             keys.fate: fate,
-            keys.terminal: pd.Categorical.from_codes(which, categories=sets),
+            keys.terminal: pd.Categorical.from_codes(which, categories=pd.Index(sets)),
             keys.commitment: commitment(table.to_numpy()[:, : len(sets)]),
             keys.unassigned: 1 - reached,
         },
