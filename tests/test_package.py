@@ -28,6 +28,7 @@ PUBLIC = [
 EXTERNAL = [
     ("external.cellrank.velocity_kernel", sj.external.cellrank.velocity_kernel),
     ("external.cellrank.realtime_kernel", sj.external.cellrank.realtime_kernel),
+    ("external.cellrank.lineages", sj.external.cellrank.lineages),
     ("external.moscot.couplings", sj.external.moscot.couplings),
 ]
 
@@ -59,6 +60,7 @@ ROOMS = {
     "variation": {"timeline"},
     "schemes": {"timeline"},
     "transport": {"checks", "compute"},
+    "fates": {"checks", "compute", "transport"},
     "condition": {"timeline", "schemes", "transport"},
     "growth": {"compute", "timeline", "schemes", "transport"},
     "energy": {"checks", "compute", "timeline", "variation", "schemes", "growth"},

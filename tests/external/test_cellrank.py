@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scanpy as sc
 from helpers import assert_same, simulate
@@ -118,3 +119,26 @@ def test_errors_name_what_is_missing_and_change_nothing(committing, adata):
     del committing.obsp["connectivities"]
     with pytest.raises(KeyError, match=r"run sc\.pp\.neighbors\(adata, use_rep='X_jko'\) first"):
         sj.external.cellrank.velocity_kernel(committing)
+
+
+def test_fates_are_taken_by_the_plots_of_cellrank(committing):
+    sj.tl.fates(committing, "fate")
+    sj.external.cellrank.lineages(committing)
+    made = cr.Lineage.from_adata(committing)
+    assert list(made.names) == list(committing.obsm["jko_fates"].columns)
+    assert list(made.colors) == list(committing.uns["jko_fate_colors"])
+    np.testing.assert_allclose(np.asarray(made.X), committing.obsm["jko_fates"])
+    cr.pl.circular_projection(committing, keys="fate", dpi=40)
+
+
+def test_routes_of_cellrank_agree_with_fates_on_committed_cells(committing):
+    sj.tl.fates(committing, "fate")
+    kernel = sj.external.cellrank.realtime_kernel(committing)
+    estimator = cr.estimators.GPCCA(kernel)
+    last = committing.obs[committing.obs["day"] == 7]
+    estimator.set_terminal_states({fate: list(last.index[last["fate"] == fate]) for fate in last["fate"].unique()})
+    estimator.compute_fate_probabilities(solver="direct", use_petsc=False)
+    found = estimator.fate_probabilities
+    table = pd.DataFrame(np.asarray(found.X), committing.obs_names, list(map(str, found.names)))
+    same = table.idxmax(axis=1) == committing.obs["jko_fate"].astype(str)
+    assert same[committing.obs["commitment"] > 0.6].mean() > 0.9

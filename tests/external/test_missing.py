@@ -58,3 +58,15 @@ def test_of_mudata_a_modality_is_asked_for(adata):
 
     with pytest.raises(TypeError, match="not MuData; pass one of its modalities: 'rna', 'atac'"):
         sj.tl.fit_energy(MuData(), "day")
+
+
+def test_fates_go_where_cellrank_looks_for_them(fitted):
+    with pytest.raises(KeyError, match=r"run sj\.tl\.fates"):
+        sj.external.cellrank.lineages(fitted)
+    sj.tl.fates(fitted, "fate")
+    sj.external.cellrank.lineages(fitted)
+    np.testing.assert_array_equal(fitted.obsm["lineages_fwd"], fitted.obsm["jko_fates"])
+    states = fitted.obs["term_states_fwd"]
+    assert list(states.cat.categories) == list(fitted.obsm["jko_fates"].columns)
+    assert states.notna().to_numpy().tolist() == (fitted.obs["day"] == 7).tolist()
+    assert len(fitted.uns["term_states_fwd_colors"]) == 3

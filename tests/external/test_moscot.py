@@ -85,3 +85,33 @@ def test_couplings_of_other_cells_are_named(cells):
     other.obs_names = [f"other {i}" for i in range(other.n_obs)]
     with pytest.raises(ValueError, match=r"The rows of the coupling \(0, 1\) are not the cells of that time"):
         sj.tl.fit_energy(other, "day", coupling=couplings, **QUICK)
+
+
+def test_push_and_pull_are_those_of_moscot(cells):
+    """On moscot's own couplings: its push, its pull by Bayes' rule, and its tables of transitions."""
+    adata = cells.copy()
+    sj.tl.fit_energy(adata, "day", **QUICK)
+    problem = solved(adata, epsilon=0.05)
+    couplings = {pair: np.asarray(s.transport_matrix, dtype=np.float64) for pair, s in problem.solutions.items()}
+    at = [(adata.obs["day"] == day).to_numpy() for day in (0, 1, 2)]
+    first, last = problem.solutions[0.0, 1.0], problem.solutions[1.0, 2.0]
+
+    chosen = at[0] & (adata.obs["fate"] == "fate 1").to_numpy()
+    sj.tl.descendants(adata, chosen, couplings=couplings)
+    mass = chosen[at[0]].astype(np.float32)
+    for there, solution in zip(at[1:], (first, last), strict=True):
+        mass = np.asarray(solution.push(mass, scale_by_marginals=True))
+        np.testing.assert_allclose(adata.obs["jko_descendants"][there], mass / mass.sum(), atol=1e-6)
+
+    chosen = at[2] & (adata.obs["fate"] == "fate 1").to_numpy()
+    sj.tl.ancestors(adata, chosen, couplings=couplings)
+    mass = chosen[at[2]].astype(np.float32)
+    for there, solution in zip(at[1::-1], (last, first), strict=True):
+        mass = np.asarray(solution.pull(mass, scale_by_marginals=True))
+        np.testing.assert_allclose(adata.obs["jko_ancestors"][there], mass / mass.sum(), atol=1e-6)
+
+    problem.adata.obs["fate"] = problem.adata.obs["fate"].astype("category")
+    for forward in (True, False):
+        table = problem.cell_transition(0.0, 1.0, "fate", "fate", forward=forward, key_added=None)
+        ours = sj.tl.transition_table(adata, "fate", times=(0, 1), forward=forward, couplings=couplings)
+        np.testing.assert_allclose(ours, table.loc[ours.index, ours.columns].astype(float), atol=1e-6)

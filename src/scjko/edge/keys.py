@@ -87,6 +87,41 @@ class Keys:
         return f"{self.key}_transition"
 
     @property
+    def fates(self) -> str:
+        """``obsm`` and ``uns``: the probability of each fate, and how they were computed."""
+        return f"{self.key}_fates"
+
+    @property
+    def fate(self) -> str:
+        """``obs``: the most probable fate."""
+        return f"{self.key}_fate"
+
+    @property
+    def terminal(self) -> str:
+        """``obs``: the terminal set of each cell that is in one."""
+        return f"{self.key}_terminal"
+
+    @property
+    def commitment(self) -> str:
+        """``obs``: how certain the fate of a cell is, from 0 to 1."""
+        return f"{self.key}_commitment"
+
+    @property
+    def unassigned(self) -> str:
+        """``obs``: the share of the descendants of a cell that reaches no fate."""
+        return f"{self.key}_unassigned"
+
+    @property
+    def descendants(self) -> str:
+        """``obs`` and ``uns``: the share of the descendants of a set of cells that each cell is, time by time."""
+        return f"{self.key}_descendants"
+
+    @property
+    def ancestors(self) -> str:
+        """``obs`` and ``uns``: the share of the ancestors of a set of cells that each cell is, time by time."""
+        return f"{self.key}_ancestors"
+
+    @property
     def time(self) -> str:
         """``obs``: the time of each cell as a category of numbers, which CellRank asks for."""
         return f"{self.key}_time"

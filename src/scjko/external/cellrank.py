@@ -153,3 +153,45 @@ def _of_every_cell(coupling: Coupling, x: NDArray[np.float64]) -> Coupling:
     plan = sparse.csr_matrix((coupling.weight, (coupling.source, coupling.target)), shape=coupling.shape)
     lent = sparse.coo_matrix(plan[row])
     return replace(coupling, source=lent.row, target=lent.col, weight=lent.data)
+
+
+def lineages(adata: AnnData, *, key: str = "jko") -> None:
+    """Fates as CellRank's fate probabilities, where its plots look for them.
+
+    Parameters
+    ----------
+    adata
+        Annotated data with fates by :func:`scjko.tl.fates`.
+    key
+        The ``key_added`` of the fit.
+
+    Returns
+    -------
+    ``None``, with these fields, those of an estimator that CellRank fitted before being replaced:
+
+    ``obsm["lineages_fwd"]``
+        The probabilities as an array, which ``cellrank.Lineage.from_adata(adata)`` reads.
+    ``obs["term_states_fwd"]``
+        The terminal set of each cell that is in one. Its categories name the columns, and
+        ``uns["term_states_fwd_colors"]`` has their colours.
+
+    Examples
+    --------
+    .. code-block:: python
+
+        sj.tl.fates(adata, "cell_type")
+        sj.external.cellrank.lineages(adata)
+        cellrank.pl.circular_projection(adata, keys="cell_type")
+    """
+    fitted(adata, key)
+    keys = Keys(key)
+    if keys.fates not in adata.obsm or keys.terminal not in adata.obs:
+        raise KeyError(f"No adata.obsm[{keys.fates!r}]; run sj.tl.fates(adata, ..., key={key!r}) first.")
+    table = adata.obsm[keys.fates]
+    states = pd.Categorical(adata.obs[keys.terminal].astype(object), categories=list(table.columns))
+    write_fields(
+        adata,
+        obs={"term_states_fwd": states},
+        obsm={"lineages_fwd": table.to_numpy(dtype=np.float64)},
+        uns={"term_states_fwd_colors": np.asarray(adata.uns[f"{keys.fate}_colors"])},
+    )

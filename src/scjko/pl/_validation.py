@@ -138,4 +138,9 @@ def _table(adata: AnnData, key: str) -> pd.DataFrame:
     table = adata.uns[key]
     if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns) or not len(table):
         raise ValueError(f"adata.uns[{key!r}] is not the result of sj.tl.validate; name the key_added of one.")
+    table = table[table["emd"].notna()]  # fates judged by clones have no distance
+    if not len(table):
+        raise ValueError(
+            f"adata.uns[{key!r}] has fates judged by clones only, which sj.pl.fates(adata, kind='clones') draws."
+        )
     return table.astype({"protocol": str, "method": str})

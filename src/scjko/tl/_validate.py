@@ -28,6 +28,7 @@ from ..edge.validation.kept import COLUMNS, kept, side_by_side_with
 from ..edge.validation.protocols import as_protocol
 from ..edge.validation.shares import Labelled, types_of
 from ._fit_energy import fit_energy
+from ._validate_clones import CLONES, validate_clones
 
 #: Arguments of a fit that many fits of some of the cells cannot have.
 _NOT_HERE = ("adata", "key_added", "progress", "client", "copy")
@@ -39,11 +40,13 @@ def validate(
     time_key: str | None = None,
     n_pcs: int | None = None,
     *,
-    protocol: Literal["cells", "times", "last"] = "cells",
+    protocol: Literal["cells", "times", "last", "clones"] = "cells",
     test_size: float = 0.4,
     n_splits: int = 5,
     whiten: bool | Literal["all"] | None = None,
     cluster_key: str | None = None,
+    clone_key: str | None = None,
+    terminal: Any = None,
     key: str | None = DEFAULT_KEY,
     key_added: str = "jko_validation",
     random_state: int = 0,
@@ -75,6 +78,7 @@ def validate(
         - ``"times"``: every time point but the first and last, in turn. It is interpolated from its neighbours, as
           :func:`scjko.tl.interpolate` does.
         - ``"last"``: the last time point. It is forecast from the one before.
+        - ``"clones"``: nothing. Fates by :func:`scjko.tl.fates` are compared with those of clonal sisters.
     test_size
         Fraction of the cells of each time point that protocol "cells" holds out.
     n_splits
@@ -85,7 +89,11 @@ def validate(
     cluster_key
         Column of ``adata.obs`` with the type of each cell. The frame then has a column ``share_error``: by how much the
         share of a type in a predicted population differs from that observed, at most. Predicted cells have the types of
-        the 15 nearest training cells.
+        the 15 nearest training cells. Protocol "clones": as for :func:`scjko.tl.fates`.
+    clone_key
+        Protocol "clones": column of ``adata.obs`` with labels of clones, or matrix in ``adata.obsm``.
+    terminal
+        Protocol "clones": as for :func:`scjko.tl.fates`. Without it and ``cluster_key``, fates of an earlier call.
     key
         The ``key_added`` of the fit whose options are the defaults; ``None`` for no fit. A fit of another time column
         is not used.
@@ -131,6 +139,8 @@ def validate(
         Protocol "times": the cells of both neighbours as they are.
     ``mean_shift``
         Protocol "last": the cells of the time point before, moved on at the mean velocity of the interval before it.
+    ``neighbours``, ``couplings``, ``frequency``
+        Protocol "clones": random walks on the graph of all cells, the couplings of the fit, the most frequent fate.
     ``floor``
         The distance of two samples of one population: training cells of the time point and the held-out ones; with
         protocols "times" and "last" two halves of its cells. It depends on the size of the samples, ``n_source`` and
@@ -146,6 +156,8 @@ def validate(
     ['floor', 'mean_shift', 'persistence', 'scjko']
     """
     check_writable(adata, copy=False)
+    if protocol == CLONES:
+        return validate_clones(adata, clone_key, cluster_key, terminal, (key, key_added), random_state)
     held_out = as_protocol(protocol, test_size, n_splits)
     _check_names(fit_options)
     check_client(client)

@@ -21,6 +21,9 @@ SPOKEN = {
     "ot_midpoint_prior": "the OT midpoint with the density prior",
     "mixture": "the mixture of both neighbours",
     "mean_shift": "the last mean shift",
+    "neighbours": "neighbours on the pooled graph",
+    "couplings": "the couplings alone",
+    "frequency": "the most frequent fate",
 }
 #: Baselines that a sentence names at most; the others are counted.
 MAX_NAMED = 3
