@@ -23,6 +23,10 @@ def main() -> None:
     adata, meeting = differentiation(), interacting()
     sj.tl.velocity_embedding(adata)
     sj.tl.validate(adata, n_splits=3, progress=False)
+    sj.tl.fates(adata, "fate")
+    sj.tl.ancestors(adata, adata.obs["fate"] == "fate 1", time=4)
+    sj.tl.descendants(adata, adata.obs["fate"] == "fate 1", time=4)
+    adata.obs["clone"] = clones(adata)
     fig = {"return_fig": True}
     figures = {
         "level_curves": sj.pl.level_curves(adata, **fig),
@@ -33,6 +37,13 @@ def main() -> None:
         "velocity": sj.pl.velocity(adata, "umap", color="day", **fig),
         "trajectories": sj.pl.trajectories(adata, **fig),
         "energy_over_time": sj.pl.energy_over_time(adata, "fate", **fig),
+        "fates": sj.pl.fates(adata, "umap", **fig),
+        "fates_log_odds": sj.pl.fates(adata, "umap", kind="log_odds", names=["fate 1", "fate 3"], **fig),
+        "fates_triangle": sj.pl.fates(adata, kind="triangle", **fig),
+        "fates_time": sj.pl.fates(adata, kind="time", **fig),
+        "fates_clones": sj.pl.fates(adata, kind="clones", clone_key="clone", **fig),
+        "ancestry": sj.pl.ancestry(adata, "umap", **fig),
+        "sankey": sj.pl.sankey(adata, "fate", **fig),
         "growth": sj.pl.growth(growing(), "fate", **fig),
         "validation": sj.pl.validation(adata, **fig),
         "couplings": sj.pl.couplings(adata, **fig),
@@ -55,6 +66,12 @@ def differentiation() -> AnnData:
     sc.tl.umap(adata)
     sj.tl.fit_energy(adata, "day", n_pcs=5, progress=False)
     return adata
+
+
+def clones(adata: AnnData) -> list[str]:
+    """Barcodes of the simulated cells: a clone is of one fate."""
+    rng = np.random.default_rng(0)
+    return [f"{fate}, clone {rng.integers(100)}" for fate in adata.obs["fate"]]
 
 
 def growing() -> AnnData:

@@ -126,7 +126,7 @@ def test_fates_are_taken_by_the_plots_of_cellrank(committing):
     sj.external.cellrank.lineages(committing)
     made = cr.Lineage.from_adata(committing)
     assert list(made.names) == list(committing.obsm["jko_fates"].columns)
-    assert list(made.colors) == list(committing.uns["jko_fate_colors"])
+    assert list(made.colors) == [colour.lower() for colour in committing.uns["jko_fate_colors"]]
     np.testing.assert_allclose(np.asarray(made.X), committing.obsm["jko_fates"])
     cr.pl.circular_projection(committing, keys="fate", dpi=40)
 

@@ -225,3 +225,19 @@ def test_a_copy_is_returned_and_the_original_kept(cells):
     made = sj.tl.fates(cells, "fate", copy=True)
     assert "jko_fates" in made.obsm
     assert_same(cells, before)
+
+
+def test_members_of_an_energy_say_how_sure_fates_are(cells, monkeypatch):
+    sj.tl.fates(cells, "fate")
+    assert "jko_fates_std" not in cells.obsm
+    energy = sj.get.energy(cells)
+    other = sj.tl.fit_energy(cells, "day", 5, parametrization=sj.Neural(epochs=5), progress=False, copy=True)
+    monkeypatch.setattr(type(energy), "members", (energy, sj.get.energy(other)), raising=False)
+    sj.tl.fates(cells, "fate")
+    spread = cells.obsm["jko_fates_std"]
+    assert list(spread.columns) == ["fate 1", "fate 2", "fate 3"] and np.isfinite(spread).all(axis=None)
+    late, early = (spread[cells.obs["day"] == day].to_numpy().mean() for day in (7, 1))
+    assert late == 0 < early < 0.5
+    monkeypatch.setattr(type(energy), "members", (energy, energy), raising=False)
+    sj.tl.fates(cells, "fate")
+    assert (cells.obsm["jko_fates_std"] == 0).all(axis=None)

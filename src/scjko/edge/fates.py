@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,10 @@ import pandas as pd
 from anndata import AnnData
 from numpy.typing import NDArray
 
+from ..core.fates.absorption import fates as absorbed
 from ..core.fates.chain import MOST, Chain, chain_of, entropic_chain
+from ..core.fates.transitions import Planned
+from ..core.motion.transitions import transitions as moved_to
 from ..core.timeline import time_text
 from .checks import check_integer, check_positive
 from .fitted import FittedCells, fitted_cells
@@ -25,6 +28,8 @@ Mask = NDArray[np.bool_]
 
 #: ε = 4βΔ: the fitted noise decides.
 NOISE = "noise"
+#: Cells near where a member of an energy moves a cell, which it may become.
+NEIGHBOURS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,3 +207,21 @@ def one_time(snapshots: Snapshots, mask: Mask, name: str, time: float | None) ->
             "with time=..."
         )
     return there[0]
+
+
+def of_members(made: CellChain, member: Mask, n_neighbors: int = NEIGHBOURS) -> list[Array]:
+    """The fates (n_cells, n_fates) by the motion of each member of the energy; none if it has no members.
+
+    A member moves the cells of a snapshot, and each becomes a cell of the next near where it arrives.
+    """
+    points, times = made.snapshots.points, made.snapshots.times
+    found = []
+    for energy in getattr(made.cells.energy, "members", ()):
+        transitions = []
+        for k, x in enumerate(points[:-1]):
+            moved = energy.move(x, float(times[k]), float(times[k + 1])).positions
+            transitions.append(Planned(moved_to(moved, points[k + 1], n_neighbors)))
+        chain = replace(made.chain, transitions=tuple(transitions))
+        fates = absorbed(chain, made.by_time(member.astype(np.float64)), beyond=0).probabilities
+        found.append(made.to_rows(fates))
+    return found

@@ -92,6 +92,11 @@ class Keys:
         return f"{self.key}_fates"
 
     @property
+    def fates_std(self) -> str:
+        """``obsm``: the standard deviation of the probability of each fate over the members of the energy."""
+        return f"{self.key}_fates_std"
+
+    @property
     def fate(self) -> str:
         """``obs``: the most probable fate."""
         return f"{self.key}_fate"

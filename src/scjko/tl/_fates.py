@@ -13,7 +13,7 @@ from ..core.fates.absorption import BEYOND, Fates
 from ..core.fates.absorption import fates as absorbed
 from ..core.fates.chain import MOST
 from ..edge.checks import check_bool, check_fraction, check_writable
-from ..edge.fates import CellChain, cell_chain, terminal_sets
+from ..edge.fates import CellChain, cell_chain, of_members, terminal_sets
 from ..edge.logging import logger
 from ..edge.storage.fields import write_fields
 
@@ -90,6 +90,9 @@ def fates(
         one is certain. 0 for unassigned cells.
     ``obs["jko_unassigned"]``
         The share of the descendants that reaches no fate.
+    ``obsm["jko_fates_std"]``
+        If the fitted energy has members: the standard deviation of the probabilities over them, each with the motion of
+        its own. It says how far the sample of cells determines a fate.
     ``uns["jko_fates"]``
         Names of the fates, and the options.
 
@@ -119,6 +122,11 @@ def fates(
         "epsilon": epsilon,
         "couplings": None if couplings is None else "ready-made",
     }
+    obsm: dict[str, Any] = {keys.fates: table}
+    members = of_members(made, member)
+    if len(members) > 1:
+        spread = np.std(members, axis=0, ddof=1)
+        obsm[keys.fates_std] = pd.DataFrame(spread, index=adata.obs_names, columns=sets)
     if copy:
         adata = adata.copy()
     write_fields(
@@ -129,7 +137,7 @@ def fates(
             keys.commitment: commitment(table.to_numpy()[:, : len(sets)]),
             keys.unassigned: 1 - reached,
         },
-        obsm={keys.fates: table},
+        obsm=obsm,
         uns={
             keys.fates: {
                 "names": np.array(sets),
