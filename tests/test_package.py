@@ -60,6 +60,7 @@ ROOMS = {
     "schemes": {"timeline"},
     "transport": {"checks", "compute"},
     "condition": {"timeline", "schemes", "transport"},
+    "landscape": {"compute"},
     "growth": {"compute", "timeline", "schemes", "transport"},
     "energy": {"checks", "compute", "timeline", "variation", "schemes", "growth"},
     "motion": {"compute", "timeline", "schemes", "transport", "energy"},

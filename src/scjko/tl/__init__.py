@@ -3,6 +3,7 @@
 from ._fit_energy import fit_energy
 from ._growth_rates import growth_rates
 from ._interpolate import interpolate
+from ._landscape import landscape
 from ._predict import predict
 from ._project_genes import project_genes
 from ._transition_matrix import transition_matrix
@@ -13,6 +14,7 @@ __all__ = [
     "fit_energy",
     "growth_rates",
     "interpolate",
+    "landscape",
     "predict",
     "project_genes",
     "transition_matrix",

@@ -1,0 +1,91 @@
+"""A potential at one time, and cells that roll down it or are drawn to its stationary points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Function = Callable[[Array], Array]
+
+#: Largest step, and steps that count as none, in units of the spread of the cells.
+LONGEST, SHORTEST = 0.1, 1e-5
+#: Steps of descents and of Newton's method, at most.
+DESCENTS, NEWTONS = 300, 40
+
+
+@dataclass(frozen=True, eq=False)
+class Relief:
+    """A potential at one time: its value, gradient and Hessian at points (n, d), and the spread of its cells."""
+
+    potential: Function
+    gradient: Function
+    hessian: Function
+    length: float
+    """The root mean square distance of the cells from their mean."""
+
+
+class Found(NamedTuple):
+    """Where Newton's method ended."""
+
+    points: Array
+    converged: NDArray[np.bool_]
+    curvature: Array
+    """The eigenvalues of the Hessian, in increasing order."""
+
+
+def descend(relief: Relief, x: Array) -> Array:
+    """Where points come to rest that follow −∇V, by steps that lower V and are short beside the cells' spread."""
+    x = x.copy()
+    height, slope = relief.potential(x), relief.gradient(x)
+    steepest = max(float(np.linalg.norm(slope, axis=1).max(initial=0.0)), 1e-300)
+    step = np.full(len(x), LONGEST * relief.length / steepest)
+    active = np.arange(len(x))
+    for _ in range(DESCENTS):
+        if not len(active):
+            break
+        move = _shortened(-step[active, None] * slope[active], LONGEST * relief.length)
+        reached = x[active] + move
+        value = relief.potential(reached)
+        expected = np.sum(move * slope[active], axis=1)
+        lower = value <= height[active] + 0.1 * expected
+        moved = active[lower]
+        x[moved], height[moved] = reached[lower], value[lower]
+        if len(moved):
+            slope[moved] = relief.gradient(x[moved])
+        step[active] *= np.where(lower, 1.6, 0.4)
+        active = active[np.linalg.norm(step[active, None] * slope[active], axis=1) > _none(relief)]
+    return x
+
+
+def newton(relief: Relief, x: Array) -> Found:
+    """The stationary points, of any kind, that Newton's method reaches from these points by steps of limited length."""
+    x, converged = x.copy(), np.zeros(len(x), dtype=bool)
+    active = np.arange(len(x))
+    for _ in range(NEWTONS):
+        if not len(active):
+            break
+        slope, (values, vectors) = relief.gradient(x[active]), np.linalg.eigh(relief.hessian(x[active]))
+        least = 1e-3 * np.abs(values).max(axis=1, keepdims=True) + 1e-300
+        values = np.where(np.abs(values) < least, np.where(values < 0, -least, least), values)
+        along = np.einsum("nij,ni->nj", vectors, slope) / values
+        move = _shortened(-np.einsum("nij,nj->ni", vectors, along), LONGEST * relief.length)
+        x[active] += move
+        done = np.linalg.norm(move, axis=1) <= 10 * _none(relief)
+        converged[active[done]] = True
+        active = active[~done]
+    return Found(x, converged, np.linalg.eigvalsh(relief.hessian(x)) if len(x) else np.zeros(x.shape))
+
+
+def _none(relief: Relief) -> float:
+    return SHORTEST * relief.length
+
+
+def _shortened(move: Array, most: float) -> Array:
+    """Moves of at most this length."""
+    length = np.linalg.norm(move, axis=1, keepdims=True)
+    return np.asarray(move * np.minimum(1.0, most / np.maximum(length, 1e-300)))

@@ -1,0 +1,153 @@
+"""Landscapes as plain arrays: the relief of an energy at one time, and charts to and from ``uns``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from anndata import AnnData
+from numpy.typing import NDArray
+
+from ..core.energy.energy import Energy
+from ..core.landscape.chart import Chart
+from ..core.landscape.relief import Relief
+from ..core.landscape.tracks import Tracks
+from .fitted import FittedCells
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+def relief_of(energy: Energy, time: float, cells: Array) -> Relief:
+    """The potential at one time."""
+    spread = float(np.sqrt(np.mean(np.sum((cells - cells.mean(axis=0)) ** 2, axis=1))))
+    return Relief(
+        lambda x: energy.potential(x, time) if len(x) else np.zeros(0),
+        lambda x: energy.gradient(x, time) if len(x) else np.zeros(x.shape),
+        lambda x: energy.hessian(x, time) if len(x) else np.zeros((0, *2 * x.shape[1:])),
+        spread or 1.0,
+    )
+
+
+def cells_around(cells: FittedCells, time: float) -> Index:
+    """Rows of the cells measured at a time, or just before and just after."""
+    present = np.intersect1d(cells.energy.times, cells.times)
+    if time in present:
+        return np.flatnonzero(cells.times == time)
+    near = [*present[present < time][-1:], *present[present > time][:1]]
+    return np.flatnonzero(np.isin(cells.times, near))
+
+
+@dataclass(frozen=True, eq=False)
+class Charted:
+    """The charts of an energy at some times, and the rows of the cells of each."""
+
+    energy: Energy
+    times: Array
+    charts: Sequence[Chart]
+    rows: Sequence[Index]
+    tracks: Tracks
+
+    def error(self, k: int, one: Array, other: Array | None = None) -> Array:
+        """The standard deviation over members of V at points of chart ``k``, or of its difference between two."""
+        members = getattr(self.energy, "members", ())
+        if len(members) < 2 or not len(one):
+            return np.full(len(one), np.nan)
+        time = self.times[k]
+        values = [m.potential(one, time) - (0 if other is None else m.potential(other, time)) for m in members]
+        return np.asarray(np.std(values, axis=0, ddof=1))
+
+    def to_uns(self, names: Sequence[str]) -> dict[str, Any]:
+        """All that is stored, as columns; ``names`` are those of the tracks."""
+        first = np.cumsum([0, *(len(chart.wells.heights) for chart in self.charts)])
+        return {
+            "times": self.times,
+            "wells": _columns([self._wells(k, names) for k in range(len(self.charts))]),
+            "saddles": _columns([self._saddles(k, int(first[k])) for k in range(len(self.charts))]),
+            "barriers": _columns([self._barriers(k, int(first[k])) for k in range(len(self.charts))]),
+            "events": self._events(names),
+        }
+
+    def _wells(self, k: int, names: Sequence[str]) -> dict[str, Any]:
+        chart, track = self.charts[k], self.tracks.numbers[k]
+        wells = chart.wells
+        count = np.bincount(chart.basin[chart.basin >= 0], minlength=len(track))
+        return {
+            "time": np.full(len(track), self.times[k]),
+            "track": track,
+            "name": np.array([names[t] for t in track], dtype=str),
+            "position": wells.points,
+            "height": wells.heights,
+            "error": self.error(k, wells.points),
+            "curvature": wells.curvature,
+            "solved": wells.solved,
+            "resting": wells.resting,
+            "n_cells": count,
+        }
+
+    def _saddles(self, k: int, first: int) -> dict[str, Any]:
+        saddles = self.charts[k].saddles
+        return {
+            "time": np.full(len(saddles.heights), self.times[k]),
+            "wells": saddles.between + first,
+            "position": saddles.points,
+            "height": saddles.heights,
+            "error": self.error(k, saddles.points),
+            "curvature": saddles.curvature,
+            "supported": saddles.supported,
+            "solved": saddles.solved,
+            "path": saddles.paths,
+        }
+
+    def _barriers(self, k: int, first: int) -> dict[str, Any]:
+        chart = self.charts[k]
+        passes, saddles = chart.passes, chart.saddles
+        one, other = np.nonzero(np.isfinite(passes))
+        # The highest saddle on the way: heights are copied, never computed, so that they can be compared.
+        over = np.array([np.flatnonzero(saddles.heights == h)[0] for h in passes[one, other]], dtype=np.int64)
+        return {
+            "time": np.full(len(one), self.times[k]),
+            "from": one + first,
+            "to": other + first,
+            "height": passes[one, other] - chart.wells.heights[one],
+            "error": self.error(k, saddles.points[over], chart.wells.points[one]),
+            "supported": saddles.supported[over],
+        }
+
+    def _events(self, names: Sequence[str]) -> dict[str, Any]:
+        events = self.tracks.events
+        before = np.array([event.before for event in events], dtype=np.int64)
+        return {
+            "kind": np.array([event.kind for event in events], dtype=str),
+            "after": self.times[before],
+            "before": self.times[before + 1] if len(events) else self.times[:0],
+            "well": np.array([names[event.track] for event in events], dtype=str),
+            "other": np.array([names[event.other] if event.other >= 0 else "" for event in events], dtype=str),
+        }
+
+
+def _columns(parts: Sequence[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def names_of(charted: Charted, adata: AnnData, groups: pd.Series | None) -> list[str]:
+    """The name of each track: the group of most of its cells if that is more than half of them, else its number."""
+    n = 1 + max((int(track.max()) for track in charted.tracks.numbers if len(track)), default=-1)
+    names = [f"well {k + 1}" for k in range(n)]
+    if groups is None:
+        return names
+    taken: dict[str, int] = {}
+    for k in range(n):
+        own = [
+            rows[np.isin(chart.basin, np.flatnonzero(track == k))]
+            for chart, rows, track in zip(charted.charts, charted.rows, charted.tracks.numbers, strict=True)
+        ]
+        share = groups.iloc[np.concatenate(own)].astype(str).value_counts(normalize=True)
+        if len(share) and share.iloc[0] > 0.5:
+            name = str(share.index[0])
+            taken[name] = taken.get(name, 0) + 1
+            names[k] = name if taken[name] == 1 else f"{name} ({taken[name]})"
+    return names
