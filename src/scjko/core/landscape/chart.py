@@ -23,6 +23,8 @@ NEIGHBOURS, NEAR = 10, 5
 RANGE = (0.02, 0.98)
 #: How far a well may be from the lowest cell of its basin, in units of the distance of that from its neighbours.
 FAR = 3.0
+#: Saddles nearer than this are one, in units of the spread of the cells.
+ONE = 0.01
 #: Cells at the bottom of a basin, at least, and the mean of their slopes, relative to the size of these, up to which
 #: they cancel.
 FEWEST, ONE_WAY = 5, 0.5
@@ -119,7 +121,7 @@ def chart(relief: Relief, cells: Array, *, support: float = 0.99, shallow: float
     wells, basin = _joined(wells, basin, group)
     saddles = _distinct(saddles, group[saddles.between])
     lowest = barriers_of(len(wells.heights), saddles.between, saddles.heights)[tuple(saddles.between.T)]
-    saddles = _rows(saddles, np.flatnonzero(saddles.solved | (saddles.heights <= lowest)))
+    saddles = _once(_rows(saddles, np.flatnonzero(saddles.solved | (saddles.heights <= lowest))), relief.length)
     return Chart(wells, saddles, basin, cells)
 
 
@@ -256,6 +258,17 @@ def _distinct(saddles: Saddles, between: Index) -> Saddles:
     order = order[between[order, 0] != between[order, 1]]
     _, first = np.unique(between[order], axis=0, return_index=True)
     return _rows(replace(saddles, between=between, paths=paths), order[first])
+
+
+def _once(saddles: Saddles, length: float) -> Saddles:
+    """Every saddle once, with the shortest of the paths that lead over it: others go on to further wells."""
+    long = np.linalg.norm(np.diff(saddles.paths, axis=1), axis=2).sum(axis=1)
+    kept: list[int] = []
+    for row in np.argsort(long, kind="stable"):
+        away = np.linalg.norm(saddles.points[kept] - saddles.points[row], axis=1)
+        if not (saddles.solved[row] and saddles.solved[kept][away <= ONE * length].any()):
+            kept.append(int(row))
+    return _rows(saddles, np.sort(np.array(kept, dtype=np.int64)))
 
 
 def _rows(saddles: Saddles, rows: Index) -> Saddles:

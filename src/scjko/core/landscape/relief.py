@@ -1,4 +1,4 @@
-"""A potential at one time, and cells that roll down it or are drawn to its stationary points."""
+"""A potential at one time, and its stationary points by Newton's method."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Function = Callable[[Array], Array]
 
 #: Largest step, and steps that count as none, in units of the spread of the cells.
 LONGEST, SHORTEST = 0.1, 1e-5
-#: Steps of descents and of Newton's method, at most.
-DESCENTS, NEWTONS = 300, 40
+#: Steps of Newton's method, at most.
+STEPS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,40 +38,18 @@ class Found(NamedTuple):
     """The eigenvalues of the Hessian, in increasing order."""
 
 
-def descend(relief: Relief, x: Array) -> Array:
-    """Where points come to rest that follow −∇V, by steps that lower V and are short beside the cells' spread."""
-    x = x.copy()
-    height, slope = relief.potential(x), relief.gradient(x)
-    steepest = max(float(np.linalg.norm(slope, axis=1).max(initial=0.0)), 1e-300)
-    step = np.full(len(x), LONGEST * relief.length / steepest)
-    active = np.arange(len(x))
-    for _ in range(DESCENTS):
-        if not len(active):
-            break
-        move = _shortened(-step[active, None] * slope[active], LONGEST * relief.length)
-        reached = x[active] + move
-        value = relief.potential(reached)
-        expected = np.sum(move * slope[active], axis=1)
-        lower = value <= height[active] + 0.1 * expected
-        moved = active[lower]
-        x[moved], height[moved] = reached[lower], value[lower]
-        if len(moved):
-            slope[moved] = relief.gradient(x[moved])
-        step[active] *= np.where(lower, 1.6, 0.4)
-        active = active[np.linalg.norm(step[active, None] * slope[active], axis=1) > _none(relief)]
-    return x
-
-
 def newton(relief: Relief, x: Array) -> Found:
     """The stationary points, of any kind, that Newton's method reaches from these points by steps of limited length."""
     x, converged = x.copy(), np.zeros(len(x), dtype=bool)
     active = np.arange(len(x))
-    for _ in range(NEWTONS):
+    for _ in range(STEPS):
         if not len(active):
             break
         slope, (values, vectors) = relief.gradient(x[active]), np.linalg.eigh(relief.hessian(x[active]))
-        least = 1e-3 * np.abs(values).max(axis=1, keepdims=True) + 1e-300
-        values = np.where(np.abs(values) < least, np.where(values < 0, -least, least), values)
+        # Where V is not curved, steps are as long as they may be.
+        flat = np.linalg.norm(slope, axis=1, keepdims=True) / (10 * LONGEST * relief.length)
+        least = np.maximum(1e-6 * np.abs(values).max(axis=1, keepdims=True), flat) + 1e-300
+        values = np.where(np.abs(values) < least, np.copysign(least, values), values)
         along = np.einsum("nij,ni->nj", vectors, slope) / values
         move = _shortened(-np.einsum("nij,nj->ni", vectors, along), LONGEST * relief.length)
         x[active] += move

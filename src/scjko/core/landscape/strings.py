@@ -13,6 +13,8 @@ Array = NDArray[np.float64]
 POINTS, STEPS = 41, 300
 #: Longest step as a fraction of the distance between two points.
 LONGEST = 0.4
+#: Steps in units of the inverse curvature that was seen, and how much of that is remembered.
+STEADY, FORGET = 0.7, 0.9
 #: Relative change of a path, per step, at which it has settled.
 SETTLED = 1e-4
 
@@ -23,32 +25,33 @@ def relaxed(relief: Relief, paths: Array) -> Array:
     Points move by −∇V and are then spread evenly along the path again: what is left of the motion is perpendicular.
     """
     paths = np.array([evenly(path, POINTS) for path in paths]).reshape(len(paths), POINTS, paths.shape[2])
-    active = np.arange(len(paths))
-    step = np.zeros(len(paths))
-    best = np.full(len(paths), np.inf)
+    active, curvature = np.arange(len(paths)), np.zeros(len(paths))
+    before = slopes = np.zeros((len(paths), POINTS - 2, paths.shape[2]))
     for k in range(STEPS):
         if not len(active):
             break
-        inner = paths[active, 1:-1]
-        flat = inner.reshape(-1, inner.shape[2])
-        slope = relief.gradient(flat).reshape(inner.shape)
-        length = np.linalg.norm(np.diff(paths[active], axis=1), axis=2).sum(axis=1)
+        inner, slope = paths[:, 1:-1].copy(), slopes.copy()
+        slope[active] = relief.gradient(inner[active].reshape(-1, inner.shape[2])).reshape(len(active), *inner.shape[1:])
+        length = np.linalg.norm(np.diff(paths, axis=1), axis=2).sum(axis=1)
         spacing = length / (POINTS - 1)
-        if not k:
-            size = np.linalg.norm(slope, axis=2)
-            step[active] = 0.5 * spacing / np.maximum(np.median(size, axis=1), 1e-300)
-        move = -step[active, None, None] * slope
+        # Steps beyond the inverse of the curvature go to and fro: it is what the slope changed by, per step.
+        if k:
+            changed = np.linalg.norm(slope - slopes, axis=2), np.linalg.norm(inner - before, axis=2)
+            seen = changed[0] / np.maximum(changed[1], 1e-12 * spacing[:, None] + 1e-300)
+            curvature = np.maximum(FORGET * curvature, seen.max(axis=1))
+        size = np.linalg.norm(slope, axis=2)
+        usual = 0.5 * spacing / np.maximum(np.median(size, axis=1), 1e-300)
+        step = np.minimum(STEADY / np.maximum(curvature, 1e-300), 1e6 * usual) if k else usual
+        move = -step[:, None, None] * slope
         far = np.linalg.norm(move, axis=2, keepdims=True)
         move *= np.minimum(1.0, LONGEST * spacing[:, None, None] / np.maximum(far, 1e-300))
-        before = paths[active]
-        moved = before.copy()
-        moved[:, 1:-1] += move
+        moved = paths[active].copy()
+        moved[:, 1:-1] += move[active]
+        old = paths[active]
         paths[active] = [evenly(path, POINTS) for path in moved]
-        change = np.linalg.norm(paths[active] - before, axis=2).max(axis=1)
-        # Points that go to and fro have steps too long for the curvature across the path.
-        step[active] *= np.where(change > 0.9 * best[active], 0.9, 1.02)
-        best[active] = np.minimum(best[active], change)
-        active = active[change > SETTLED * length]
+        before, slopes = inner, slope
+        change = np.linalg.norm(paths[active] - old, axis=2).max(axis=1)
+        active = active[change > SETTLED * length[active]]
     return paths
 
 
