@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.spatial.distance import cdist
 
 from ..compute.neighbours import nearest
 from .barriers import barriers_of, merged
@@ -23,7 +24,7 @@ NEIGHBOURS, NEAR = 10, 5
 RANGE = (0.02, 0.98)
 #: How far a well may be from the lowest cell of its basin, in units of the distance of that from its neighbours.
 FAR = 3.0
-#: Saddles nearer than this are one, in units of the spread of the cells.
+#: Stationary points nearer than this are one, in units of the spread of the cells.
 ONE = 0.01
 #: Cells at the bottom of a basin, at least, and the mean of their slopes, relative to the size of these, up to which
 #: they cancel.
@@ -116,6 +117,9 @@ def chart(relief: Relief, cells: Array, *, support: float = 0.99, shallow: float
     bottoms = np.array([height[basin == k].min() for k in range(int(basin.max(initial=-1)) + 1)])
     group = merged(bottoms, edges.between, edges.heights, least)
     wells, basin = _wells(relief, cells, height, group[basin], there)
+    # Newton's method may lead from two basins to one well.
+    near = (cdist(wells.points, wells.points) <= ONE * relief.length) & np.logical_and.outer(wells.solved, wells.solved)
+    wells, basin = _joined(wells, basin, connected_components(coo_matrix(near), directed=False)[1])
     saddles = _saddles(relief, wells, cells, _passes(relief, cells, height, basin), there)
     group = merged(wells.heights, saddles.between, saddles.heights, least)
     wells, basin = _joined(wells, basin, group)
