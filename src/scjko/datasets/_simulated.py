@@ -30,8 +30,8 @@ class Landscape:
     """A potential in the plane that falls from a stem state at the origin, and forks, into a fan of fates.
 
     V(x) = −(w²/r) log Σ_j exp(−‖x − m_j‖² / 2w²): around each fate m_j the well ‖x − m_j‖² / 2r, and between wells a
-    ridge whose softness is w. A fate that is deeper by b_j has −b_j exp(−‖x − m_j‖² / 2w²) besides, which is not felt
-    where cells choose: proportions of fates do not depend on their depth.
+    ridge whose softness is w. A fate that is deeper by b_j has −b_j exp(−‖x − m_j‖² / 2w²) besides, which is felt
+    little where cells choose.
     """
 
     fates: Array
@@ -39,9 +39,7 @@ class Landscape:
     tilt: Array | None = None
 
     @classmethod
-    def fan(
-        cls, n_fates: int, radius: float = 4.0, spread: float = np.pi / 3, tilt: Array | None = None
-    ) -> Landscape:
+    def fan(cls, n_fates: int, radius: float = 4.0, spread: float = np.pi / 3, tilt: Array | None = None) -> Landscape:
         """Fates at equal distance from the stem state, at angles from −spread to spread."""
         angles = np.linspace(-spread, spread, n_fates)
         return cls(radius * np.stack([np.cos(angles), np.sin(angles)], axis=1), tilt=tilt)
@@ -113,8 +111,8 @@ def simulated(
         these. A sample is drawn from the population that has grown: the numbers of cells do not depend on growth, the
         proportions of fates do. By default no cell divides or dies.
     tilt
-        How much deeper the well of each fate is, from 0 to 10; without, the wells are 2.6 below the stem state. The
-        proportions of fates stay the same. By default all are equally deep.
+        How much deeper the well of each fate is, from 0 to 10; without, the wells are 2.6 below the stem state. A
+        deeper one draws more cells. By default all are equally deep.
     random_state
         Seed.
 

@@ -1,6 +1,7 @@
 """Plots: the landscape, the cells on it, and how far to trust them."""
 
 from ._animation import animation
+from ._barriers import barriers
 from ._couplings import couplings
 from ._energy_over_time import energy_over_time
 from ._growth import growth
@@ -15,6 +16,7 @@ from ._velocity import velocity
 
 __all__ = [
     "animation",
+    "barriers",
     "couplings",
     "energy_over_time",
     "growth",

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 
 from scjko.core.landscape.action import least_action
 from scjko.core.landscape.barriers import barriers_of, merged
-from scjko.core.landscape.chart import Support, chart
+from scjko.core.landscape.basins import Support
+from scjko.core.landscape.chart import chart
 from scjko.core.landscape.relief import Relief, newton
 from scjko.core.landscape.strings import POINTS, evenly, relaxed
 from scjko.core.landscape.tracks import tracked
@@ -213,5 +213,3 @@ def test_wells_are_followed_until_they_merge(rng):
 def test_the_chart_does_not_depend_on_the_order_of_cells(cells):
     one, other = chart(styblinski_tang, cells), chart(styblinski_tang, cells[::-1])
     assert as_set(one.wells.points) == as_set(other.wells.points)
-
-

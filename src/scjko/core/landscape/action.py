@@ -28,8 +28,9 @@ class Action(NamedTuple):
 
 
 def least_action(gradient: Timed, hessian: Timed, start: Array, end: Array, t0: float, t1: float) -> Action:
-    """The path from ``start`` at ``t0`` to ``end`` at ``t1`` that minimises ½ ∫ ‖ẋ + ∇V‖² dt (Onsager and Machlup 1953).
+    """The path from ``start`` at ``t0`` to ``end`` at ``t1`` that minimises ½ ∫ ‖ẋ + ∇V‖² dt.
 
+    It is the likeliest one as noise goes to zero (Onsager and Machlup 1953, Phys. Rev. 91).
     By the midpoint rule on equal steps and a quasi-Newton method, from the straight line.
     """
     times = np.linspace(t0, t1, STEPS + 1)
@@ -48,4 +49,5 @@ def least_action(gradient: Timed, hessian: Timed, start: Array, end: Array, t0: 
         return float(dt / 2 * np.sum(excess**2)), slope[1:-1].ravel() * scale
 
     found = minimize(cost, path[1:-1].ravel() / scale, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
-    return Action(times, np.concatenate([start[None], found.x.reshape(STEPS - 1, -1) * scale, end[None]]), float(found.fun))
+    points = np.concatenate([start[None], found.x.reshape(STEPS - 1, -1) * scale, end[None]])
+    return Action(times, points, float(found.fun))

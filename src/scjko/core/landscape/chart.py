@@ -7,19 +7,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from ..compute.neighbours import nearest
 from .barriers import barriers_of, merged
+from .basins import Edges, Support, basins_of, passes_of
 from .relief import Relief, newton
 from .strings import POINTS, evenly, relaxed
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: Neighbours of a cell: those that its passes lead to, and the one whose distance says how near cells are.
-NEIGHBOURS, NEAR = 10, 5
 #: Between these quantiles of the cells lies the range of V.
 RANGE = (0.02, 0.98)
 #: How far a well may be from the lowest cell of its basin, in units of the distance of that from its neighbours.
@@ -43,6 +42,10 @@ class Wells:
     """Whether the slope is zero there; elsewhere it is the lowest cell of the basin."""
     resting: NDArray[np.bool_]
     """Whether cells come to rest in it; elsewhere V falls on beyond them, and it is where cells are headed."""
+
+    def rows(self, kept: Index) -> Wells:
+        """Some of the wells."""
+        return Wells(**{name: part[kept] for name, part in vars(self).items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,26 +85,6 @@ class Chart:
         return np.asarray(self.passes - self.wells.heights[:, None])
 
 
-@dataclass(frozen=True, eq=False)
-class Support:
-    """Where cells are: nearer to some of them than a quantile of them are to each other."""
-
-    cells: Array
-    quantile: float
-
-    @property
-    def k(self) -> int:
-        """The neighbour whose distance counts."""
-        return min(NEAR, len(self.cells) - 1)
-
-    def holds(self, x: Array) -> NDArray[np.bool_]:
-        """Whether each point has cells around it."""
-        if not len(x):
-            return np.zeros(0, dtype=bool)
-        own = nearest(self.cells, self.cells, self.k + 1)[0][:, -1]
-        return np.asarray(nearest(self.cells, x, self.k)[0][:, -1] <= np.quantile(own, self.quantile))
-
-
 def chart(relief: Relief, cells: Array, *, support: float = 0.99, shallow: float = 0.02) -> Chart:
     """The chart of a potential where ``cells`` are.
 
@@ -112,32 +95,21 @@ def chart(relief: Relief, cells: Array, *, support: float = 0.99, shallow: float
     """
     height, there = relief.potential(cells), Support(cells, support)
     least = shallow * float(np.ptp(np.quantile(height, RANGE)))
-    basin = _lowest(cells, height)
-    edges = _passes(relief, cells, height, basin)
+    basin = basins_of(relief, cells, height, there)
+    edges = passes_of(relief, cells, height, basin)
     bottoms = np.array([height[basin == k].min() for k in range(int(basin.max(initial=-1)) + 1)])
     group = merged(bottoms, edges.between, edges.heights, least)
     wells, basin = _wells(relief, cells, height, group[basin], there)
     # Newton's method may lead from two basins to one well.
     near = (cdist(wells.points, wells.points) <= ONE * relief.length) & np.logical_and.outer(wells.solved, wells.solved)
     wells, basin = _joined(wells, basin, connected_components(coo_matrix(near), directed=False)[1])
-    saddles = _saddles(relief, wells, cells, _passes(relief, cells, height, basin), there)
+    saddles = _saddles(relief, wells, cells, passes_of(relief, cells, height, basin), there)
     group = merged(wells.heights, saddles.between, saddles.heights, least)
     wells, basin = _joined(wells, basin, group)
     saddles = _distinct(saddles, group[saddles.between])
     lowest = barriers_of(len(wells.heights), saddles.between, saddles.heights)[tuple(saddles.between.T)]
     saddles = _once(_rows(saddles, np.flatnonzero(saddles.solved | (saddles.heights <= lowest))), relief.length)
     return Chart(wells, saddles, basin, cells)
-
-
-def _lowest(x: Array, height: Array) -> Index:
-    """The number of the local minimum that the steepest slopes from neighbour to neighbour lead each cell to."""
-    away, near = nearest(x, x, NEIGHBOURS + 1)
-    fall = (height[:, None] - height[near]) / np.maximum(away, 1e-300)
-    fall[away == 0] = 0.0
-    after = np.where(fall.max(axis=1) > 0, near[np.arange(len(x)), fall.argmax(axis=1)], np.arange(len(x)))
-    for _ in range(int(np.ceil(np.log2(len(x) + 1))) + 1):
-        after = after[after]
-    return np.unique(after, return_inverse=True)[1].ravel()
 
 
 def _wells(relief: Relief, x: Array, height: Array, basin: Index, there: Support) -> tuple[Wells, Index]:
@@ -156,8 +128,8 @@ def _wells(relief: Relief, x: Array, height: Array, basin: Index, there: Support
     rests = np.array([_rests(slope[rows], height[rows]) for rows in members])
     kept = np.array([len(rows) >= FEWEST for rows in members])
     number = np.where(kept, np.cumsum(kept) - 1, -1)
-    parts = points, relief.potential(points), found.curvature, solved, solved | rests
-    return Wells(*(part[kept] for part in parts)), number[basin]
+    wells = Wells(points, relief.potential(points), found.curvature, solved, solved | rests)
+    return wells.rows(np.flatnonzero(kept)), number[basin]
 
 
 def _rests(slope: Array, height: Array) -> bool:
@@ -167,64 +139,14 @@ def _rests(slope: Array, height: Array) -> bool:
     return float(np.linalg.norm(slope[low].mean(axis=0))) <= ONE_WAY * size
 
 
-@dataclass(frozen=True, eq=False)
-class _Edges:
-    """The lowest pass between neighbouring cells of every two basins that touch."""
-
-    between: Index
-    heights: Array
-    cells: Index
-    """The two neighbours, one of either basin (n, 2)."""
-
-
-def _passes(relief: Relief, x: Array, height: Array, basin: Index) -> _Edges:
-    rows = np.flatnonzero(basin >= 0)
-    none = _Edges(np.zeros((0, 2), np.int64), np.zeros(0), np.zeros((0, 2), np.int64))
-    if not len(rows) or basin.max() < 1:
-        return none
-    own = x[rows]
-    near = nearest(own, own, NEIGHBOURS + 1)[1]
-    one, other = np.repeat(np.arange(len(own)), near.shape[1]), near.ravel()
-    # Groups of cells that are no neighbours of others are joined where they are nearest to each other.
-    _, part = connected_components(coo_matrix((np.ones(len(one)), (one, other)), (len(own),) * 2), directed=False)
-    bridges = _bridges(own, part)
-    ends = rows[np.concatenate([np.stack([one, other], axis=1), bridges])]
-    ends = np.unique(np.sort(ends[basin[ends[:, 0]] != basin[ends[:, 1]]], axis=1), axis=0)
-    if not len(ends):
-        return none
-    marks = [height[ends].max(axis=1)]
-    marks += [relief.potential((1 - f) * x[ends[:, 0]] + f * x[ends[:, 1]]) for f in (0.25, 0.5, 0.75)]
-    top = np.max(marks, axis=0)
-    ends = np.where((basin[ends[:, :1]] > basin[ends[:, 1:]]), ends[:, ::-1], ends)
-    order = np.argsort(top, kind="stable")
-    between, first = np.unique(basin[ends[order]], axis=0, return_index=True)
-    return _Edges(between, top[order][first], ends[order][first])
-
-
-def _bridges(x: Array, part: Index) -> Index:
-    """The nearest cells of groups, for as many pairs of groups as join all of them."""
-    n = int(part.max()) + 1
-    if n == 1:
-        return np.zeros((0, 2), np.int64)
-    distance, pair = np.zeros((n, n)), np.zeros((n, n, 2), np.int64)
-    members = [np.flatnonzero(part == k) for k in range(n)]
-    for a in range(n):
-        for b in range(a + 1, n):
-            found, index = nearest(x[members[b]], x[members[a]], 1)
-            i = int(np.argmin(found[:, 0]))
-            distance[a, b], pair[a, b] = found[i, 0] + 1e-300, (members[a][i], members[b][index[i, 0]])
-    return pair[minimum_spanning_tree(distance).nonzero()]
-
-
 def _joined(wells: Wells, basin: Index, group: Index) -> tuple[Wells, Index]:
     """The wells after merging, the lowest of each group for all of it; its number for every member."""
     kept = [np.flatnonzero(group == k) for k in range(int(group.max(initial=-1)) + 1)]
     lowest = np.array([rows[np.argmin(wells.heights[rows])] for rows in kept], dtype=np.int64)
-    parts = (wells.points, wells.heights, wells.curvature, wells.solved, wells.resting)
-    return Wells(*(part[lowest] for part in parts)), np.where(basin >= 0, np.append(group, -1)[basin], -1)
+    return wells.rows(lowest), np.where(basin >= 0, np.append(group, -1)[basin], -1)
 
 
-def _saddles(relief: Relief, wells: Wells, x: Array, edges: _Edges, there: Support) -> Saddles:
+def _saddles(relief: Relief, wells: Wells, x: Array, edges: Edges, there: Support) -> Saddles:
     """The passes of paths of least energy between every two basins that touch."""
     order = np.argsort(edges.heights, kind="stable")
     between, cells = np.sort(edges.between[order], axis=1), edges.cells[order]

@@ -56,7 +56,10 @@ def newton(relief: Relief, x: Array) -> Found:
         done = np.linalg.norm(move, axis=1) <= 10 * _none(relief)
         converged[active[done]] = True
         active = active[~done]
-    return Found(x, converged, np.linalg.eigvalsh(relief.hessian(x)) if len(x) else np.zeros(x.shape))
+    curvature = np.zeros(x.shape)
+    if len(x):
+        curvature[:] = np.linalg.eigvalsh(relief.hessian(x))
+    return Found(x, converged, curvature)
 
 
 def _none(relief: Relief) -> float:

@@ -31,7 +31,9 @@ def relaxed(relief: Relief, paths: Array) -> Array:
         if not len(active):
             break
         inner, slope = paths[:, 1:-1].copy(), slopes.copy()
-        slope[active] = relief.gradient(inner[active].reshape(-1, inner.shape[2])).reshape(len(active), *inner.shape[1:])
+        slope[active] = relief.gradient(inner[active].reshape(-1, inner.shape[2])).reshape(
+            len(active), *inner.shape[1:]
+        )
         length = np.linalg.norm(np.diff(paths, axis=1), axis=2).sum(axis=1)
         spacing = length / (POINTS - 1)
         # Steps beyond the inverse of the curvature go to and fro: it is what the slope changed by, per step.

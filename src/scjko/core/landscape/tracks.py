@@ -52,11 +52,11 @@ def tracked(charts: Sequence[Chart]) -> Tracks:
             if len(candidates):
                 away = np.linalg.norm(before.wells.points[candidates] - after.wells.points[j], axis=1)
                 own[j] = numbers[k][candidates[np.argmin(away)]]
-        for i, track in enumerate(numbers[k]):
+        for i, track in enumerate(numbers[k].tolist()):
             if track not in own:
                 into = int(own[forward[i]]) if forward[i] >= 0 else -1
                 events.append(Event("merges" if into >= 0 else "vanishes", k, int(track), into))
-        for j in np.flatnonzero(own < 0):
+        for j in np.flatnonzero(own < 0).tolist():
             source = int(numbers[k][backward[j]]) if backward[j] >= 0 else -1
             events.append(Event("splits" if source >= 0 else "appears", k, n, source))
             own[j], n = n, n + 1
