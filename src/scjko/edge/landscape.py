@@ -30,8 +30,8 @@ Index = NDArray[np.int64]
 #: Cells of a time point that the test of one potential takes, and the potential that it fits.
 TESTED = 200
 TRIED = Linear(degree=3, n_centers=50, ridge=1e-2)
-#: One potential does not explain the motion if it explains less than it should by this fraction, and as little
-#: by chance in one course of twenty. On simulated fates (seeds 10 and 11) it explained 5 and 10 % less, of rotations 29 and 31 %.
+#: One potential does not explain the motion if it explains less than it should by this fraction, and if that is rare in
+#: simulated courses. On simulated fates it explained 5 and 10 % less, of rotations 29 and 31 % (seeds 10 and 11).
 SHORTFALL, CHANCE = 0.15, 0.05
 
 

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 Timed = Callable[[Array, Array], Array]
 
 #: Steps of a path, and of its minimisation, at most.
-STEPS, ITERATIONS = 40, 300
+STEPS, ITERATIONS = 40, 100
 
 
 class Action(NamedTuple):

@@ -10,7 +10,7 @@ from .relief import Relief
 Array = NDArray[np.float64]
 
 #: Points of a path, and how often they move down.
-POINTS, STEPS = 41, 300
+POINTS, STEPS = 41, 200
 #: Longest step as a fraction of the distance between two points.
 LONGEST = 0.4
 #: Steps in units of the inverse curvature that was seen, and how much of that is remembered.
