@@ -153,13 +153,18 @@ def names_of(charted: Charted, adata: AnnData, groups: pd.Series | None) -> list
     names = [f"well {k + 1}" for k in range(n)]
     if groups is None:
         return names
+    own = [
+        np.concatenate(
+            [
+                rows[np.isin(chart.basin, np.flatnonzero(track == k))]
+                for chart, rows, track in zip(charted.charts, charted.rows, charted.tracks.numbers, strict=True)
+            ]
+        )
+        for k in range(n)
+    ]
     taken: dict[str, int] = {}
-    for k in range(n):
-        own = [
-            rows[np.isin(chart.basin, np.flatnonzero(track == k))]
-            for chart, rows, track in zip(charted.charts, charted.rows, charted.tracks.numbers, strict=True)
-        ]
-        share = groups.iloc[np.concatenate(own)].astype(str).value_counts(normalize=True)
+    for k in sorted(range(n), key=lambda k: -len(own[k])):  # the one of most cells has the plain name
+        share = groups.iloc[own[k]].astype(str).value_counts(normalize=True)
         if len(share) and share.iloc[0] > 0.5:
             name = str(share.index[0])
             taken[name] = taken.get(name, 0) + 1
