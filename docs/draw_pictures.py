@@ -21,6 +21,7 @@ def main() -> None:
     matplotlib.use("Agg")
     FOLDER.mkdir(parents=True, exist_ok=True)
     adata, meeting = differentiation(), interacting()
+    fates = comparable()
     sj.tl.velocity_embedding(adata)
     sj.tl.validate(adata, n_splits=3, progress=False)
     sj.tl.fates(adata, "fate")
@@ -32,6 +33,8 @@ def main() -> None:
         "level_curves": sj.pl.level_curves(adata, **fig),
         "level_curves_superimposed": sj.pl.level_curves(adata, [0, 2, 7], superimpose=True, others="cells", **fig),
         "level_curves_umap": sj.pl.level_curves(adata, [1, 3, 7], basis="umap", color="fate", **fig),
+        "level_curves_wells": sj.pl.level_curves(fates, [2, 4, 7], wells=True, **fig),
+        "barriers": sj.pl.barriers(fates, **fig),
         "landscape": sj.pl.landscape(adata, basis="umap", **fig),
         "predictions": sj.pl.predictions(adata, [1, 1.5, 2, 3, 4], **fig),
         "velocity": sj.pl.velocity(adata, "umap", color="day", **fig),
@@ -72,6 +75,14 @@ def clones(adata: AnnData) -> list[str]:
     """Barcodes of the simulated cells: a clone is of one fate."""
     rng = np.random.default_rng(0)
     return [f"{fate}, clone {rng.integers(100)}" for fate in adata.obs["fate"]]
+
+
+def comparable() -> AnnData:
+    """Simulated fates with wells whose heights can be compared."""
+    adata = sj.datasets.simulated(3000)
+    sj.tl.fit_energy(adata, "day", use_rep="X_latent", growth="auto", progress=False)
+    sj.tl.landscape(adata, cluster_key="fate")
+    return adata
 
 
 def growing() -> AnnData:

@@ -62,6 +62,7 @@ ROOMS = {
     "transport": {"checks", "compute"},
     "fates": {"checks", "compute", "transport"},
     "condition": {"timeline", "schemes", "transport"},
+    "landscape": {"compute"},
     "growth": {"compute", "timeline", "schemes", "transport"},
     "energy": {"checks", "compute", "timeline", "variation", "schemes", "growth"},
     "motion": {"compute", "timeline", "schemes", "transport", "energy"},

@@ -113,3 +113,21 @@ def test_bad_sizes_are_named(options, said):
     with pytest.raises(ValueError) as error:
         sj.datasets.simulated(**options)
     assert said in str(error.value)
+
+
+def test_tilted_wells_are_as_deep_as_they_should_be():
+    tilted = sj.datasets.simulated(300, tilt=(0, 1.3, 0))
+    depth = tilted.uns["landscape"]["depth"]
+    np.testing.assert_allclose(depth[1] - depth[[0, 2]], 1.3, atol=0.02)
+    landscape = Landscape.fan(3, tilt=np.array([0, 1.3, 0]))
+    x = tilted.obsm["X_latent"][:50]
+    for axis in range(2):
+        step = 1e-5 * np.eye(2)[axis]
+        slope = (landscape.potential(x + step) - landscape.potential(x - step)) / 2e-5
+        np.testing.assert_allclose(landscape.velocity(x)[:, axis], -slope, atol=1e-6)
+
+
+@pytest.mark.parametrize("tilt", [(1, 2), (0, -1, 0), (0, 11, 0), (0, float("nan"), 0)])
+def test_a_tilt_that_is_none_is_named(tilt):
+    with pytest.raises(ValueError, match="tilt="):
+        sj.datasets.simulated(100, tilt=tilt)

@@ -21,6 +21,8 @@ NOISE = 0.02
 STEP = 0.02
 #: Largest net growth rate per day: a cell cycle of eight hours.
 MAX_RATE = 2
+#: Largest additional depth of a fate: deeper ones would need shorter steps.
+MAX_TILT = 10
 
 
 @dataclass(frozen=True)
@@ -28,31 +30,43 @@ class Landscape:
     """A potential in the plane that falls from a stem state at the origin, and forks, into a fan of fates.
 
     V(x) = −(w²/r) log Σ_j exp(−‖x − m_j‖² / 2w²): around each fate m_j the well ‖x − m_j‖² / 2r, and between wells a
-    ridge whose softness is w.
+    ridge whose softness is w. A fate that is deeper by b_j has −b_j exp(−‖x − m_j‖² / 2w²) besides, which is felt
+    little where cells choose.
     """
 
     fates: Array
     width: float = 1.2
+    tilt: Array | None = None
 
     @classmethod
-    def fan(cls, n_fates: int, radius: float = 4.0, spread: float = np.pi / 3) -> Landscape:
+    def fan(cls, n_fates: int, radius: float = 4.0, spread: float = np.pi / 3, tilt: Array | None = None) -> Landscape:
         """Fates at equal distance from the stem state, at angles from −spread to spread."""
         angles = np.linspace(-spread, spread, n_fates)
-        return cls(radius * np.stack([np.cos(angles), np.sin(angles)], axis=1))
+        return cls(radius * np.stack([np.cos(angles), np.sin(angles)], axis=1), tilt=tilt)
 
     def potential(self, x: Array) -> Array:
         """V at points ``x`` (n, 2)."""
-        return -(self.width**2) / RELAXATION * logsumexp(self._closeness(x), axis=1)
+        fan = -(self.width**2) / RELAXATION * logsumexp(self._closeness(x), axis=1)
+        return fan if self.tilt is None else fan - np.exp(self._closeness(x)) @ self.tilt
 
     def velocity(self, x: Array) -> Array:
         """−∇V at points ``x`` (n, 2): towards the fates, each by its share in the sum."""
-        return (softmax(self._closeness(x), axis=1) @ self.fates - x) / RELAXATION
+        fan = (softmax(self._closeness(x), axis=1) @ self.fates - x) / RELAXATION
+        if self.tilt is None:
+            return fan
+        pull = np.exp(self._closeness(x)) * self.tilt / self.width**2
+        return np.asarray(fan + pull @ self.fates - pull.sum(axis=1, keepdims=True) * x)
 
     def fate(self, x: Array) -> NDArray[np.int64]:
         """The fate that each point reaches when it rolls down without noise."""
         for _ in range(int(10 * RELAXATION / 0.1)):
             x = x + 0.1 * self.velocity(x)
         return np.argmax(self._closeness(x), axis=1)
+
+    @property
+    def depth(self) -> Array:
+        """How far each fate is below the stem state."""
+        return self.potential(np.zeros((1, 2))) - self.potential(self.fates)
 
     def rate(self, x: Array, growth: Array) -> Array:
         """The net growth rate at points ``x``: that of each fate in ``growth`` by its share in the pull."""
@@ -73,6 +87,7 @@ def simulated(
     *,
     times: Sequence[float] = (0, 1, 2, 4, 7),
     growth: Sequence[float] | None = None,
+    tilt: Sequence[float] | None = None,
     random_state: int = 0,
 ) -> AnnData:
     """A differentiation with known truth: from one stem state into two or three fates.
@@ -95,6 +110,9 @@ def simulated(
         Net growth rate of each fate per day, births minus deaths, at most 2 in size; cells between fates have a mean of
         these. A sample is drawn from the population that has grown: the numbers of cells do not depend on growth, the
         proportions of fates do. By default no cell divides or dies.
+    tilt
+        How much deeper the well of each fate is, from 0 to 10; without, the wells are 2.6 below the stem state. A
+        deeper one draws more cells. By default all are equally deep.
     random_state
         Seed.
 
@@ -115,7 +133,8 @@ def simulated(
     ``obsm["X_latent"]``, ``obsm["true_velocity"]``
         Position in the plane, and −∇V there in plane units per day.
     ``uns["landscape"]``
-        The positions of the fates, their ``growth``, and the strength of the noise ``beta``.
+        The positions of the fates, their ``growth``, the ``depth`` of each well below the stem state, and the strength
+        of the noise ``beta``.
 
     Examples
     --------
@@ -131,7 +150,7 @@ def simulated(
     check_integer("n_genes", n_genes)
     rates = _rates(growth, n_fates)
     rng = np.random.default_rng(random_state)
-    landscape = Landscape.fan(n_fates)
+    landscape = Landscape.fan(n_fates, tilt=_tilt(tilt, n_fates))
     day = np.repeat(days, _sizes(n_cells, len(days)))
     latent = _roll(landscape, day, rng)[0] if growth is None else _sampled(landscape, day, rates, rng)
     counts = _counts(latent, n_genes, rng)
@@ -152,7 +171,7 @@ def simulated(
         var=pd.DataFrame(index=[f"gene {g}" for g in range(n_genes)]),
         obsm={"X_latent": latent, "true_velocity": landscape.velocity(latent)},
         layers={"counts": counts.copy()},
-        uns={"landscape": {"fates": landscape.fates, "growth": rates, "beta": NOISE}},
+        uns={"landscape": {"fates": landscape.fates, "growth": rates, "depth": landscape.depth, "beta": NOISE}},
     )
 
 
@@ -172,6 +191,16 @@ def _rates(growth: Sequence[float] | None, n_fates: int) -> Array:
             f"growth={growth!r} must be a rate for each of the {n_fates} fates, from −{MAX_RATE} to {MAX_RATE}."
         )
     return rates
+
+
+def _tilt(tilt: Sequence[float] | None, n_fates: int) -> Array | None:
+    """How much deeper each fate is."""
+    if tilt is None:
+        return None
+    depth = np.asarray(tilt, dtype=np.float64)
+    if depth.shape != (n_fates,) or not ((depth >= 0) & (depth <= MAX_TILT)).all():
+        raise ValueError(f"tilt={tilt!r} must be a depth for each of the {n_fates} fates, from 0 to {MAX_TILT}.")
+    return depth
 
 
 def _roll(

@@ -131,6 +131,16 @@ class Keys:
         """``obs``: the time of each cell as a category of numbers, which CellRank asks for."""
         return f"{self.key}_time"
 
+    @property
+    def landscape(self) -> str:
+        """``uns``: wells, saddles, barriers and paths of the landscape."""
+        return f"{self.key}_landscape"
+
+    @property
+    def basin(self) -> str:
+        """``obs``: the well that each cell rolls into at its own time."""
+        return f"{self.key}_basin"
+
     def velocity_on(self, basis: str) -> str:
         """``obsm``: the velocity on an embedding."""
         return f"{self.velocity}_{basis.removeprefix('X_')}"

@@ -2,6 +2,7 @@
 
 from ._ancestry import ancestry
 from ._animation import animation
+from ._barriers import barriers
 from ._couplings import couplings
 from ._energy_over_time import energy_over_time
 from ._fates import fates
@@ -19,6 +20,7 @@ from ._velocity import velocity
 __all__ = [
     "ancestry",
     "animation",
+    "barriers",
     "couplings",
     "energy_over_time",
     "fates",

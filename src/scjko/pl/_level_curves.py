@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 
 from ..edge.checks import check_integer
 from ..edge.fitted import fitted_cells
+from ..edge.landscape import stored_landscape
 from ._canvas import (
     LINE_STYLES,
     Drawn,
@@ -26,6 +27,7 @@ from ._canvas import (
 )
 from ._cells import check_color, draw_cells, range_key, shared_range
 from ._frame import Frame, frame
+from ._marks import mark
 from ._options import check_options
 from ._surface import Surface, fill, nice_levels, note, surfaces
 from ._times import drawn_times
@@ -46,6 +48,7 @@ def level_curves(
     n_levels: int | None = None,
     cells: bool = True,
     fade: bool = True,
+    wells: bool = False,
     key: str = "jko",
     ax: Axes | Iterable[Axes] | None = None,
     show: bool | None = None,
@@ -81,6 +84,9 @@ def level_curves(
         Whether to draw the cells.
     fade
         Whether to fade the map where there are no cells: a potential there is an extrapolation.
+    wells
+        Whether to mark the wells (circles, open if cells do not rest there), the saddles (crosses) and the paths of
+        least energy between them (dashed where no cell is) that :func:`scjko.tl.landscape` found at these times.
     key
         The ``key_added`` of the fit.
     ax
@@ -110,6 +116,9 @@ def level_curves(
     if "color_map" in kwargs:  # scanpy's other name for it
         kwargs["cmap"] = kwargs.pop("color_map")
     wanted, plane = drawn_times(seen, times), frame(seen, basis, components)
+    landscape = stored_landscape(seen) if wells else None
+    if wells and superimpose:
+        raise ValueError("wells=True marks the panel of each time; with superimpose=True there is one for all.")
     found = surfaces(plane, wanted, others)
     n_levels = check_integer("n_levels", n_levels if n_levels is not None else 3 if superimpose else 24)
     told = note(plane, others)
@@ -128,6 +137,8 @@ def level_curves(
         filled = fill(axes, surface, levels, fade, **{} if color is None else {"cmap": "Greys", "alpha": 0.55})
         if cells:
             draw_cells(axes, plane, plane.around(time), color, shared | kwargs, legend=axes is drawn[-1] and not shared)
+        if landscape is not None:
+            mark(axes, plane, landscape, time)
         title = plane.title(time)
         # On a figure of ours it stands above all panels; theirs may be narrow.
         brief = told.replace("other components", "others")

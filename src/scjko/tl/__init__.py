@@ -6,6 +6,7 @@ from ._fates import fates
 from ._fit_energy import fit_energy
 from ._growth_rates import growth_rates
 from ._interpolate import interpolate
+from ._landscape import landscape
 from ._predict import predict
 from ._project_genes import project_genes
 from ._transition_matrix import transition_matrix
@@ -20,6 +21,7 @@ __all__ = [
     "fit_energy",
     "growth_rates",
     "interpolate",
+    "landscape",
     "predict",
     "project_genes",
     "transition_matrix",

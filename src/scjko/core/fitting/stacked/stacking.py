@@ -63,7 +63,9 @@ def settled(
             logger.info("Held-out cells are predicted best by %s.", _words(stacked))
             _warn_of_short_training(choice)
             if choice.diverged:
-                logger.warning("Networks diverge on a part of the cells, so the field is read off the Kantorovich potential.")
+                logger.warning(
+                    "Networks diverge on a part of the cells, so the field is read off the Kantorovich potential."
+                )
                 return stacked.kantorovich, choice
     return (stacked if isinstance(asked, Stacked) else stacked.kantorovich), choice
 
