@@ -116,6 +116,11 @@ class FitOptions:
         network = kind.network if isinstance(kind, Stacked) else kind
         if isinstance(network, Neural):
             device_mesh(network.n_devices)  # raises if there are not as many
+            if network.n_members is not None and self.couplings is not None:
+                raise ValueError(
+                    f"n_members={network.n_members} couples resampled cells anew, and ready-made couplings are those "
+                    "of all cells; leave out one of them."
+                )
             if self.time_varying is False and network.time_label != Neural.time_label:
                 raise ValueError(
                     f"time_label={network.time_label!r} has no effect with time_varying=False; leave out one of them."

@@ -167,6 +167,17 @@ class LinearPotential(Everywhere):
         return c @ (weights["theta"] @ self.features(weights, z))
 
 
+@dataclass(frozen=True)
+class EnsemblePotential(Everywhere):
+    """The mean of several functions of one form; their weights stand one after the other along the first axis."""
+
+    member: NeuralPotential
+
+    def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
+        """The mean over members of V(z, c)."""
+        return jnp.mean(jax.vmap(self.member.value, (0, None, None))(weights, z, c))
+
+
 def _slope(model: Model, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
     return jax.grad(model.value, argnums=1)(weights, z, c)
 

@@ -83,6 +83,8 @@ def _check_fit(stored: Mapping[str, Any]) -> None:
         _check_forecast(mapping(stored.get("forecast"), "forecast", ("damping", "ratio", "n_judged")))
     numbers(scaling["offsets"], "scaling/offsets", (len(times) - 1, 2))
     _check_weights(stored, params, times, n_dims)
+    if "spread" in stored:
+        _check_spread(mapping(stored["spread"], "spread", ("offsets", "potential", "velocity"), only=True), stored)
     if "growth" in stored:
         check_growth(stored["growth"], n_dims, len(times) - 1)
     if "whitening" in stored:
@@ -164,6 +166,29 @@ def _layers(params: Mapping[str, Any]) -> Any:
     return mapping(params.get(Neural.name, params), "params/neural").get("layers")
 
 
+def _members(params: Mapping[str, Any]) -> int | None:
+    """The number of networks that are averaged, if there are members."""
+    kind = params["parametrization"]
+    own = params.get(kind, {}).get("network", {}) if kind == Stacked.name else params.get(kind, {})
+    if "n_members" not in own:
+        return None
+    n = int(numbers(own["n_members"], "params/n_members", (), whole=True))
+    if n < 2:
+        raise Unreadable(f"params/n_members is {n}, below 2")
+    return n
+
+
+def _check_spread(spread: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
+    """The constants of every member that the weights have, and two factors."""
+    potential = stored["weights"]["potential"]
+    envelopes = potential.get("part1", potential).get("0")
+    n = _members(stored["params"]) or (len(envelopes["heights"]) if isinstance(envelopes, Mapping) else 0)
+    numbers(spread["offsets"], "spread/offsets", (n, len(stored["times"]) - 1, 2))
+    for name in ("potential", "velocity"):
+        if not numbers(spread[name], f"spread/{name}", ()) > 0:
+            raise Unreadable(f"spread/{name} is not above zero")
+
+
 def _share(params: Mapping[str, Any]) -> float | None:
     """The share of a Kantorovich potential; None of a linear energy, which has neither that nor a network."""
     kind = params["parametrization"]
@@ -223,23 +248,25 @@ def _part(stored: Mapping[str, Any], name: str, k: str, places: list[str], field
 
 def _check_network(model: Mapping[str, Any], where: str, n_dims: int, told: int, params: Mapping[str, Any]) -> None:
     layers = np.atleast_1d(_layers(params))
+    members = _members(params)
+    first = () if members is None else (members,)
     widths = [n_dims + told, *map(int, layers), 1]
     names = [f"Dense_{i}" for i in range(len(widths) - 1)]
     # Networks in few dimensions, and those of earlier versions, have nothing beside the layers.
     sums = [f"{kind}_{part}" for kind in SUMS if any(f"{kind}_{p}" in model for p in SUM) for part in SUM]
     mapping(model, where, [*names, *sums], only=True)
     if "unit_height" in sums:
-        n = len(float32(model["unit_height"], f"{where}/unit_height", (None, n_dims)))
+        n = float32(model["unit_height"], f"{where}/unit_height", (*first, None, n_dims)).shape[-2]
         for part in SUM:
-            float32(model[f"unit_{part}"], f"{where}/unit_{part}", (n, n_dims))
+            float32(model[f"unit_{part}"], f"{where}/unit_{part}", (*first, n, n_dims))
     if "ridge_height" in sums:
-        n = len(float32(model["ridge_height"], f"{where}/ridge_height", (None,)))
-        float32(model["ridge_slope"], f"{where}/ridge_slope", (n_dims + told, n))
-        float32(model["ridge_shift"], f"{where}/ridge_shift", (n,))
+        n = float32(model["ridge_height"], f"{where}/ridge_height", (*first, None)).shape[-1]
+        float32(model["ridge_slope"], f"{where}/ridge_slope", (*first, n_dims + told, n))
+        float32(model["ridge_shift"], f"{where}/ridge_shift", (*first, n))
     for name, n, m in zip(names, widths[:-1], widths[1:], strict=True):
         dense = mapping(model[name], f"{where}/{name}", ("kernel", "bias"), only=True)
-        float32(dense["kernel"], f"{where}/{name}/kernel", (n, m))
-        float32(dense["bias"], f"{where}/{name}/bias", (m,))
+        float32(dense["kernel"], f"{where}/{name}/kernel", (*first, n, m))
+        float32(dense["bias"], f"{where}/{name}/bias", (*first, m))
 
 
 def _parts(form: Layout) -> tuple[Variation, ...]:

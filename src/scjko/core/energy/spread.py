@@ -1,0 +1,132 @@
+"""How sure an energy is: the spread of its members, as large as the error of their mean.
+
+Members are what one procedure gives on resampled cells that are coupled anew: halves of the cells, two by two all of
+them. The two members of a pair have no cell in common. Over repeats of the experiment they are independent, so that
+half of their squared difference is, on average, the variance of a single member. With D the mean square of half the
+difference of the two members of a pair, and P the variance of the means of K pairs,
+
+    variance of the mean of all members = D − (1 − 1/K) P,
+
+whatever the procedure is: nothing is assumed but that cells are independent. At a single point this is a difference of
+two noisy numbers. Its ratio to the mean square deviation of members from their mean is estimated over many cells
+instead (:mod:`scjko.core.fitting.ensembles.calibration`), and the deviation at each point is multiplied by its root.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .envelopes import KantorovichPotential, MeanPotential
+from .models import EnsemblePotential, Model, Weights
+
+if TYPE_CHECKING:
+    from .energy import Energy
+    from .terms import InteractionTerm
+
+Array = NDArray[np.float64]
+
+
+class Std(NamedTuple):
+    """Standard deviations at many points: ±1.645 of them are bands that cover 90 %."""
+
+    potential: Array
+    """Of V (n,), its constants included."""
+    velocity: Array
+    """Of each component of the velocity (n, d)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """What turns the deviations of members from their mean into the error of the mean."""
+
+    offsets: Array
+    """The constants of each member at the start and the end of each interval (n_members, n_intervals, 2)."""
+    potential: float
+    """The standard deviation of potentials over the root mean square deviation of members."""
+    velocity: float
+    """The same of velocities."""
+
+
+class Uncertain:
+    """An energy that may be the mean of members."""
+
+    spread: Spread | None
+
+    @cached_property
+    def members(self) -> tuple[Energy, ...]:
+        """The energies of resampled cells that this one is the mean of; empty if it was fitted once."""
+        if self.spread is None:
+            return ()
+        energy = cast("Energy", self)
+        term, kernel = energy.potential_term, energy.interaction_term
+        kernels: list[InteractionTerm | None] = [None] * len(self.spread.offsets)
+        if kernel is not None:
+            kernels = [
+                replace(kernel, model=model, weights=own) for model, own in members_of(kernel.model, kernel.weights)
+            ]
+        return tuple(
+            replace(
+                energy,
+                potential_term=replace(term, model=model, weights=own, offsets=offsets),
+                interaction_term=felt,
+                spread=None,
+            )
+            for (model, own), offsets, felt in zip(
+                members_of(term.model, term.weights), self.spread.offsets, kernels, strict=True
+            )
+        )
+
+    def std(self, x: ArrayLike, t: ArrayLike) -> Std:
+        """Standard deviations of :meth:`potential` and :meth:`velocity` at points ``x`` (n, d) and time ``t``.
+
+        They are errors of the procedure on cells like these: how far its result would be from its own mean if the
+        experiment were repeated. A bias that all repeats share is not in them.
+        """
+        if self.spread is None:
+            raise ValueError(
+                "This energy has no standard deviation: it was fitted once, not to resampled cells. Fit with "
+                "parametrization=sj.Neural(n_members=8), sj.Linear(n_members=8) or sj.Kantorovich(n_members=8)."
+            )
+        points = cast("Energy", self).points(x)
+        potential = deviation(np.stack([member.potential(points, t) for member in self.members]))
+        velocity = deviation(np.stack([member.velocity(points, t) for member in self.members]))
+        return Std(self.spread.potential * potential, self.spread.velocity * velocity)
+
+
+def deviation(values: Array) -> Array:
+    """The root mean square deviation of the rows of an array from their mean."""
+    return np.asarray(np.sqrt(np.mean((values - values.mean(axis=0)) ** 2, axis=0)))
+
+
+def members_of(model: Model, weights: Weights) -> list[tuple[Model, Weights]]:
+    """The functions that a model is the mean of, with their weights; itself if there is but one.
+
+    Of the mean of two potentials the members of one of them stand beside the other, if that has none.
+    """
+    if isinstance(model, EnsemblePotential):
+        n = len(jax.tree.leaves(weights)[0])
+        return [(model.member, jax.tree.map(lambda array, m=m: array[m], weights)) for m in range(n)]
+    if isinstance(model, KantorovichPotential):
+        n = max(len(place["heights"]) for place in weights.values())
+        return [(model, {name: _one(place, m) for name, place in weights.items()}) for m in range(n)]
+    if isinstance(model, MeanPotential):
+        names = [f"part{k}" for k in range(len(model.parts))]
+        parts = [members_of(part, weights[name]) for name, part in zip(names, model.parts, strict=True)]
+        n = max(map(len, parts))
+        each = [[part[m % len(part)] for part in parts] for m in range(n)]
+        return [
+            (replace(model, parts=tuple(own for own, _ in row)), dict(zip(names, (w for _, w in row), strict=True)))
+            for row in each
+        ]
+    return [(model, weights)]
+
+
+def _one(place: Weights, m: int) -> Weights:
+    """The weights at a place with the parabolas of one member."""
+    return {**place, "points": place["points"][m : m + 1], "heights": place["heights"][m : m + 1]}
