@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 Weights = Any
 """The weights of a model: a nested dict of float32 arrays."""
 
+#: Where the coefficients of the members of a linear function stand, beside their mean.
+MEMBERS = "members"
 #: Standard deviation of the slopes that units of single coordinates start with.
 UNIT_SLOPE = 2.0
 

@@ -22,8 +22,9 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..timeline import time_text
 from .envelopes import KantorovichPotential, MeanPotential
-from .models import EnsemblePotential, Model, Weights
+from .models import MEMBERS, EnsemblePotential, Model, Weights
 
 if TYPE_CHECKING:
     from .energy import Energy
@@ -41,6 +42,31 @@ class Std(NamedTuple):
     """Of each component of the velocity (n, d)."""
 
 
+class Region(NamedTuple):
+    """Balls in which cells are found at a later time."""
+
+    center: Array
+    """Where the energy moves each cell (n, d)."""
+    radius: Array
+    """The radius of the ball around it (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Radii:
+    """How far cells are found from where they were predicted, by the fraction of cells that are nearer."""
+
+    levels: Array
+    """Fractions, increasing."""
+    radius: Array
+    """The distance of each interval and level (n_intervals, n_levels)."""
+
+    def at(self, interval: int, level: float) -> float:
+        """The distance of one interval and any level in range, between those that are known by interpolation."""
+        if not self.levels[0] <= level <= self.levels[-1]:
+            raise ValueError(f"level={level!r} must be from {self.levels[0]:.2g} to {self.levels[-1]:.2g}.")
+        return float(np.interp(level, self.levels, self.radius[interval]))
+
+
 @dataclass(frozen=True, eq=False)
 class Spread:
     """What turns the deviations of members from their mean into the error of the mean."""
@@ -51,6 +77,8 @@ class Spread:
     """The standard deviation of potentials over the root mean square deviation of members."""
     velocity: float
     """The same of velocities."""
+    radii: Radii
+    """Of prediction regions."""
 
 
 class Uncertain:
@@ -89,14 +117,36 @@ class Uncertain:
         experiment were repeated. A bias that all repeats share is not in them.
         """
         if self.spread is None:
-            raise ValueError(
-                "This energy has no standard deviation: it was fitted once, not to resampled cells. Fit with "
-                "parametrization=sj.Neural(n_members=8), sj.Linear(n_members=8) or sj.Kantorovich(n_members=8)."
-            )
+            raise self._single("standard deviations")
         points = cast("Energy", self).points(x)
         potential = deviation(np.stack([member.potential(points, t) for member in self.members]))
         velocity = deviation(np.stack([member.velocity(points, t) for member in self.members]))
         return Std(self.spread.potential * potential, self.spread.velocity * velocity)
+
+    def region(self, x: ArrayLike, t0: float, t1: float, level: float = 0.9) -> Region:
+        """Balls that hold cells at ``x`` (n, d) and ``t0`` at the next time point ``t1``, with probability ``level``.
+
+        Their radius is that of the interval, by conformal prediction: so far are cells that were held out, and coupled
+        apart from the others, from where members move them. It holds the noise of single cells and of couplings.
+        """
+        if self.spread is None:
+            raise self._single("prediction regions")
+        energy = cast("Energy", self)
+        before = np.flatnonzero(energy.times[:-1] == t0)
+        if not len(before) or energy.times[before[0] + 1] != t1:
+            listed = ", ".join(map(time_text, energy.times))
+            raise ValueError(
+                f"Prediction regions lead from a time point to the next, of {listed}; not from {time_text(t0)} to "
+                f"{time_text(t1)}."
+            )
+        center = energy.step(x, t0, t1)
+        return Region(center, np.full(len(center), self.spread.radii.at(int(before[0]), level)))
+
+    def _single(self, lacking: str) -> ValueError:
+        return ValueError(
+            f"This energy has no {lacking}: it was fitted once, and not to resampled cells. Fit with "
+            "parametrization=sj.Neural(n_members=8), sj.Linear(n_members=8) or sj.Kantorovich(n_members=8)."
+        )
 
 
 def deviation(values: Array) -> Array:
@@ -112,6 +162,9 @@ def members_of(model: Model, weights: Weights) -> list[tuple[Model, Weights]]:
     if isinstance(model, EnsemblePotential):
         n = len(jax.tree.leaves(weights)[0])
         return [(model.member, jax.tree.map(lambda array, m=m: array[m], weights)) for m in range(n)]
+    if MEMBERS in weights:
+        own = {name: array for name, array in weights.items() if name != MEMBERS}
+        return [(model, {**own, "theta": theta}) for theta in weights[MEMBERS]]
     if isinstance(model, KantorovichPotential):
         n = max(len(place["heights"]) for place in weights.values())
         return [(model, {name: _one(place, m) for name, place in weights.items()}) for m in range(n)]

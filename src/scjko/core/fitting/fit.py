@@ -103,7 +103,7 @@ def fit(
     beta = 0.0 if noise is None else noise.inner
     problem = formulation.problem(rows, populations, mixtures, even, beta)
     if isinstance(parametrization, Linear):
-        solved = solve_linear(course, problem, formulation, parametrization, random_state)
+        solved = solve_linear(course, problem, formulation, parametrization, random_state, solver)
     elif isinstance(parametrization, Kantorovich):
         assert parametrization.n_members is not None
         parts = members(course, parametrization.n_members, random_state)

@@ -13,7 +13,6 @@ from ...core.energy.energy import Energy
 from ...core.energy.envelopes import KantorovichPotential, MeanPotential
 from ...core.energy.interactions import Population
 from ...core.energy.models import EnsemblePotential, LinearPotential, Model, NeuralPotential
-from ...core.energy.spread import Spread
 from ...core.energy.terms import InteractionTerm, InternalTerm, PotentialTerm, Units
 from ...core.fitting.parametrizations import Kantorovich, Neural, Stacked
 from ...core.fitting.problem import common_speed
@@ -23,6 +22,7 @@ from ...core.timeline import Timeline
 from ...core.variation import Joined, Labelled, Separate, Smooth, Variation
 from ..options import FitOptions
 from .growth import growth_from_uns, growth_to_uns
+from .spread import spread_from_uns, spread_to_uns
 
 #: The format of a stored fit; those of version 0.1 have no number.
 FORMAT = 2
@@ -48,7 +48,7 @@ def energy_to_uns(energy: Energy) -> dict[str, Any]:
     if energy.growth_field is not None:
         stored["growth"] = growth_to_uns(energy.growth_field)
     if energy.spread is not None:
-        stored["spread"] = asdict(energy.spread)
+        stored["spread"] = spread_to_uns(energy.spread)
     if energy.forecast is not None:
         stored["forecast"] = asdict(energy.forecast)
     # One entry for each place, by its number: lists of arrays of different length cannot be written to files.
@@ -83,13 +83,8 @@ def energy_from_uns(stored: Mapping[str, Any]) -> Energy:
     if told is not None:
         forecast = Forecast(float(told["damping"]), float(told["ratio"]), int(told["n_judged"]))
     growth = growth_from_uns(stored["growth"], timeline) if "growth" in stored else None
-    spread = _spread(stored["spread"]) if "spread" in stored else None
+    spread = spread_from_uns(stored["spread"]) if "spread" in stored else None
     return Energy(potential, interaction, internal, reach, forecast, growth, spread)
-
-
-def _spread(kept: Mapping[str, Any]) -> Spread:
-    factors = float(kept["potential"]), float(kept["velocity"])
-    return Spread(np.array(kept["offsets"], np.float64), *factors)
 
 
 class Layout(NamedTuple):

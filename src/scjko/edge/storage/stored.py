@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.energy.models import MEMBERS
 from ...core.energy.specification import TERMS
 from ...core.fitting.parametrizations import PARAMETRIZATIONS, TIME_LABELS, Kantorovich, Neural, Stacked
 from ...core.schemes import SCHEMES
@@ -24,6 +25,7 @@ from ..options import READY_MADE, FitOptions
 from .growth import check_growth
 from .parts import Unreadable, float32, mapping, numbers
 from .serialized import FORMAT, Layout, layout
+from .spread import check_spread, members_in
 
 #: What ``uns[key]`` of a fit always has.
 FIELDS = ("params", "times", "weights", "scaling", "version")
@@ -84,7 +86,7 @@ def _check_fit(stored: Mapping[str, Any]) -> None:
     numbers(scaling["offsets"], "scaling/offsets", (len(times) - 1, 2))
     _check_weights(stored, params, times, n_dims)
     if "spread" in stored:
-        _check_spread(mapping(stored["spread"], "spread", ("offsets", "potential", "velocity"), only=True), stored)
+        check_spread(stored)
     if "growth" in stored:
         check_growth(stored["growth"], n_dims, len(times) - 1)
     if "whitening" in stored:
@@ -166,29 +168,6 @@ def _layers(params: Mapping[str, Any]) -> Any:
     return mapping(params.get(Neural.name, params), "params/neural").get("layers")
 
 
-def _members(params: Mapping[str, Any]) -> int | None:
-    """The number of networks that are averaged, if there are members."""
-    kind = params["parametrization"]
-    own = params.get(kind, {}).get("network", {}) if kind == Stacked.name else params.get(kind, {})
-    if "n_members" not in own:
-        return None
-    n = int(numbers(own["n_members"], "params/n_members", (), whole=True))
-    if n < 2:
-        raise Unreadable(f"params/n_members is {n}, below 2")
-    return n
-
-
-def _check_spread(spread: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
-    """The constants of every member that the weights have, and two factors."""
-    potential = stored["weights"]["potential"]
-    envelopes = potential.get("part1", potential).get("0")
-    n = _members(stored["params"]) or (len(envelopes["heights"]) if isinstance(envelopes, Mapping) else 0)
-    numbers(spread["offsets"], "spread/offsets", (n, len(stored["times"]) - 1, 2))
-    for name in ("potential", "velocity"):
-        if not numbers(spread[name], f"spread/{name}", ()) > 0:
-            raise Unreadable(f"spread/{name} is not above zero")
-
-
 def _share(params: Mapping[str, Any]) -> float | None:
     """The share of a Kantorovich potential; None of a linear energy, which has neither that nor a network."""
     kind = params["parametrization"]
@@ -208,7 +187,7 @@ def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: 
         if term in weights:
             model, where, share = mapping(weights[term], f"weights/{term}"), f"weights/{term}", _share(params)
             if share is None:
-                _check_features(model, where, n_dims, told)
+                _check_features(model, where, n_dims, told, params)
             elif share == 0:
                 _check_network(model, where, n_dims, told, params)
             elif share == 1:
@@ -248,7 +227,7 @@ def _part(stored: Mapping[str, Any], name: str, k: str, places: list[str], field
 
 def _check_network(model: Mapping[str, Any], where: str, n_dims: int, told: int, params: Mapping[str, Any]) -> None:
     layers = np.atleast_1d(_layers(params))
-    members = _members(params)
+    members = members_in(params)
     first = () if members is None else (members,)
     widths = [n_dims + told, *map(int, layers), 1]
     names = [f"Dense_{i}" for i in range(len(widths) - 1)]
@@ -286,12 +265,16 @@ def _check_envelopes(model: Mapping[str, Any], where: str, n_dims: int, n_places
             raise Unreadable(f"{where}/{name}/softness is not above zero")
 
 
-def _check_features(model: Mapping[str, Any], where: str, n_dims: int, n_mixed: int) -> None:
-    mapping(model, where, ("exponents", "centers", "width", "theta"), only=True)
+def _check_features(model: Mapping[str, Any], where: str, n_dims: int, n_mixed: int, params: Mapping[str, Any]) -> None:
+    together = [MEMBERS] if MEMBERS in model else []
+    mapping(model, where, ["exponents", "centers", "width", "theta", *together], only=True)
     exponents = numbers(model["exponents"], f"{where}/exponents", (None, n_dims), whole=True)
     if exponents.size and (exponents.min() < 0 or exponents.sum(axis=1).max() > HIGHEST_DEGREE):
         raise Unreadable(f"{where}/exponents are not powers from 0 to {HIGHEST_DEGREE}")
     n_centers = len(float32(model["centers"], f"{where}/centers", (None, n_dims)))
     if not float32(model["width"], f"{where}/width", ()) > 0:
         raise Unreadable(f"{where}/width is not above zero")
-    float32(model["theta"], f"{where}/theta", (n_mixed, len(exponents) + n_centers))
+    shape = n_mixed, len(exponents) + n_centers
+    float32(model["theta"], f"{where}/theta", shape)
+    if together:
+        float32(model[MEMBERS], f"{where}/{MEMBERS}", (members_in(params), *shape))

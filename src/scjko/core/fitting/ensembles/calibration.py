@@ -13,10 +13,11 @@ from scipy.special import ndtri, stdtrit
 
 from ...energy.energy import Energy
 from ...energy.envelopes import MeanPotential
-from ...energy.spread import Spread, members_of
+from ...energy.spread import Radii, Spread, members_of
 from ..halves import FEWEST
 from ..heights import offsets
 from ..problem import Course
+from .regions import radii
 
 logger = logging.getLogger("scjko")
 
@@ -72,17 +73,19 @@ def with_spread(energy: Energy, parts: Sequence[Course], course: Course) -> Ener
         logger.info("The smallest snapshot has fewer than %d cells, too few to resample: no standard errors.", FEWEST)
         return energy
     none = np.zeros((len(models), course.timeline.n_intervals, 2))
-    sure = replace(energy, spread=Spread(none, 1.0, 1.0))
+    unknown = Radii(np.array([LEVEL]), np.full((course.timeline.n_intervals, 1), np.inf))
+    sure = replace(energy, spread=Spread(none, 1.0, 1.0, unknown))
     heights = [
         offsets(member, part.points, part.weights, None if part.growth is None else part.sources)
         for member, part in zip(sure.members, parts, strict=True)
     ]
-    sure = replace(energy, spread=Spread(np.stack(heights), 1.0, 1.0))
+    sure = replace(energy, spread=Spread(np.stack(heights), 1.0, 1.0, unknown))
     x, t = _some_cells(course)
     potential = calibrated(np.stack([member.potential(x, t) for member in sure.members]))
     velocity = calibrated(np.stack([member.velocity(x, t) for member in sure.members]))
     share = _resampled_share(energy)
-    return replace(energy, spread=Spread(np.stack(heights), potential.factor / share, velocity.factor / share))
+    factors = potential.factor / share, velocity.factor / share
+    return replace(energy, spread=Spread(np.stack(heights), *factors, radii(energy, sure.members, parts)))
 
 
 def _some_cells(course: Course) -> tuple[Array, Array]:

@@ -14,32 +14,14 @@ from ...compute.limits import machine_memory
 from ...energy.models import EnsemblePotential, NeuralPotential
 from ...transport import Solver
 from ..descent import descend, device_mesh, network, start, train
-from ..halves import FEWEST, half_problem, halves
+from ..halves import half_problem
 from ..parametrizations import Neural
 from ..problem import Course, Formulation, Problem, Solved
 from ..schedule import ROWS, Rows, n_batches, others_of, rows_of
+from .resampling import check_resampling, resampled
 
 #: Copies of the weights that training holds: themselves, their gradient, and two of the optimizer.
 COPIES = 4
-
-
-def resampled(course: Course, n_members: int, random_state: int, solver: Solver | None = None) -> list[Course]:
-    """Halves of the cells, coupled one by one; two by two they are all cells."""
-    most = max(len(x) for x in course.points)
-    parts: list[Course] = []
-    for seed in range(random_state, random_state + -(-n_members // 2)):
-        parts += halves(course, seed, most=most, solver=solver)
-    return parts[:n_members]
-
-
-def check_resampling(course: Course) -> None:
-    """Raise if a snapshot has too few cells to be halved."""
-    fewest = min(int(np.count_nonzero(weight)) for weight in course.weights)
-    if fewest < FEWEST:
-        raise ValueError(
-            f"n_members asks for fits of resampled cells, and the smallest snapshot has {fewest}: at least {FEWEST} "
-            "are needed. Leave n_members out, or drop that time point."
-        )
 
 
 def train_network(

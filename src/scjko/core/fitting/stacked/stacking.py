@@ -13,7 +13,8 @@ from ...energy.specification import Terms
 from ...schemes import Scheme
 from ...transport import Coupling, Solver
 from ..descent import UPDATES, resolved
-from ..ensembles.training import check_resampling, resampled, train_network
+from ..ensembles.resampling import check_resampling, resampled
+from ..ensembles.training import train_network
 from ..parametrizations import Kantorovich, Stacked
 from ..problem import Course, Formulation, Problem, Solved
 from .choice import Choice, choose
