@@ -80,7 +80,8 @@ def level_curves(
     cells
         Whether to draw the cells.
     fade
-        Whether to fade the map where there are no cells: a potential there is an extrapolation.
+        Whether to fade the map where there are no cells, as a potential there is an extrapolation, and where its
+        standard deviation exceeds the differences between cells.
     key
         The ``key_added`` of the fit.
     ax

@@ -58,13 +58,19 @@ class Radii:
     levels: Array
     """Fractions, increasing."""
     radius: Array
-    """The distance of each interval and level (n_intervals, n_levels)."""
+    """The distance of each interval and level (n_intervals, n_levels), among as many cells as were fitted."""
+    n_cells: Array
+    """How many these are: the mean of both snapshots of each interval."""
 
-    def at(self, interval: int, level: float) -> float:
-        """The distance of one interval and any level in range, between those that are known by interpolation."""
+    def at(self, interval: int, level: float, n_dims: int, n_cells: float | None = None) -> float:
+        """The distance of one interval and any level in range, between those that are known by interpolation.
+
+        Among ``n_cells`` of a snapshot, coupled by themselves: most of the distance is the noise of their coupling.
+        """
         if not self.levels[0] <= level <= self.levels[-1]:
             raise ValueError(f"level={level!r} must be from {self.levels[0]:.2g} to {self.levels[-1]:.2g}.")
-        return float(np.interp(level, self.levels, self.radius[interval]))
+        known = float(self.n_cells[interval])
+        return float(np.interp(level, self.levels, self.radius[interval])) * shrinkage(known, n_cells or known, n_dims)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +133,8 @@ class Uncertain:
         """Balls that hold cells at ``x`` (n, d) and ``t0`` at the next time point ``t1``, with probability ``level``.
 
         Their radius is that of the interval, by conformal prediction: so far are cells that were held out, and coupled
-        apart from the others, from where members move them. It holds the noise of single cells and of couplings.
+        apart from the others, from where members move them. It holds the noise of single cells, and that of couplings
+        of as many cells as were fitted.
         """
         if self.spread is None:
             raise self._single("prediction regions")
@@ -140,13 +147,21 @@ class Uncertain:
                 f"{time_text(t1)}."
             )
         center = energy.step(x, t0, t1)
-        return Region(center, np.full(len(center), self.spread.radii.at(int(before[0]), level)))
+        return Region(center, np.full(len(center), self.spread.radii.at(int(before[0]), level, energy.n_dims)))
 
     def _single(self, lacking: str) -> ValueError:
         return ValueError(
             f"This energy has no {lacking}: it was fitted once, and not to resampled cells. Fit with "
             "parametrization=sj.Neural(n_members=8), sj.Linear(n_members=8) or sj.Kantorovich(n_members=8)."
         )
+
+
+def shrinkage(n: float, m: float, n_dims: int) -> float:
+    """The noise of couplings of ``m`` cells a snapshot, as a distance, over that of ``n``: it falls like n^(−1/d).
+
+    Like n^(−1/2) in up to two dimensions (Fournier and Guillin 2015).
+    """
+    return float((n / m) ** (1 / max(n_dims, 2)))
 
 
 def deviation(values: Array) -> Array:

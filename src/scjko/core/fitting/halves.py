@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.parallel import side_by_side
+from ..compute.parallel import one_thread, side_by_side
 from ..transport import Batched, Coupling, NothingLeft, Sinkhorn, Solver, exact, multiscale, within
 from ..transport.budget import LARGEST_EXACT
 from .problem import Course, Formulation, Problem
@@ -86,7 +86,8 @@ def halves(
         (each.points[k], each.points[k + 1], each.sources[k], each.weights[k + 1]) for each in parts for k in range(n)
     ]
     caps = [coupling.cap for coupling in course.couplings] * n_parts
-    solved = side_by_side(lambda problem: _coupled(*problem, solver), list(zip(pairs, caps, strict=True)))
+    with one_thread():  # of small products more threads wait for each other, five times as long as they work
+        solved = side_by_side(lambda problem: _coupled(*problem, solver), list(zip(pairs, caps, strict=True)))
     return [replace(each, couplings=solved[part * n : (part + 1) * n]) for part, each in enumerate(parts)]
 
 

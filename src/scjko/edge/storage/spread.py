@@ -21,10 +21,8 @@ def spread_to_uns(spread: Spread) -> dict[str, Any]:
 def spread_from_uns(kept: Mapping[str, Any]) -> Spread:
     """The spread kept in ``uns[key]["spread"]``."""
     factors = float(kept["potential"]), float(kept["velocity"])
-    offsets, levels, radii = (
-        np.array(values, np.float64) for values in (kept["offsets"], *(kept["radii"][name] for name in RADII))
-    )
-    return Spread(offsets, *factors, Radii(levels, radii))
+    radii = Radii(*(np.array(kept["radii"][name], np.float64) for name in RADII))
+    return Spread(np.array(kept["offsets"], np.float64), *factors, radii)
 
 
 def members_in(params: Mapping[str, Any]) -> int | None:
@@ -56,6 +54,8 @@ def check_spread(stored: Mapping[str, Any]) -> None:
     radius = numbers(radii["radius"], "spread/radii/radius", (n_intervals, len(levels)))
     if (radius < 0).any() or (np.diff(radius, axis=1) < 0).any():
         raise Unreadable("spread/radii/radius does not increase from zero on")
+    if not (numbers(radii["n_cells"], "spread/radii/n_cells", (n_intervals,)) > 0).all():
+        raise Unreadable("spread/radii/n_cells is not above zero")
 
 
-RADII = ("levels", "radius")
+RADII = ("levels", "radius", "n_cells")

@@ -217,7 +217,8 @@ def _held(energy: Energy, k: int, x: NDArray[np.float64], moved: Cloud, target: 
         return None
     plan = Auto().solve(x, target.points, moved.weight, target.weight)
     away, mass = distances(moved.points, target.points, plan)
-    radius = energy.spread.radii.at(k, LEVEL)
+    n_cells = (len(x) + len(target.weight)) / 2
+    radius = energy.spread.radii.at(k, LEVEL, energy.n_dims, n_cells)
     return Held(float(mass @ (away <= radius) / mass.sum()), radius)
 
 

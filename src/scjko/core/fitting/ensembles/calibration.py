@@ -73,7 +73,8 @@ def with_spread(energy: Energy, parts: Sequence[Course], course: Course) -> Ener
         logger.info("The smallest snapshot has fewer than %d cells, too few to resample: no standard errors.", FEWEST)
         return energy
     none = np.zeros((len(models), course.timeline.n_intervals, 2))
-    unknown = Radii(np.array([LEVEL]), np.full((course.timeline.n_intervals, 1), np.inf))
+    n_intervals = course.timeline.n_intervals
+    unknown = Radii(np.array([LEVEL]), np.full((n_intervals, 1), np.inf), np.ones(n_intervals))
     sure = replace(energy, spread=Spread(none, 1.0, 1.0, unknown))
     heights = [
         offsets(member, part.points, part.weights, None if part.growth is None else part.sources)
@@ -85,7 +86,7 @@ def with_spread(energy: Energy, parts: Sequence[Course], course: Course) -> Ener
     velocity = calibrated(np.stack([member.velocity(x, t) for member in sure.members]))
     share = _resampled_share(energy)
     factors = potential.factor / share, velocity.factor / share
-    return replace(energy, spread=Spread(np.stack(heights), *factors, radii(energy, sure.members, parts)))
+    return replace(energy, spread=Spread(np.stack(heights), *factors, radii(sure.members, parts, course)))
 
 
 def _some_cells(course: Course) -> tuple[Array, Array]:
