@@ -81,7 +81,7 @@ def level_curves(
         Whether to draw the cells.
     fade
         Whether to fade the map where there are no cells, as a potential there is an extrapolation, and where its
-        standard deviation exceeds the differences between cells.
+        standard deviation exceeds the differences of height among cells.
     key
         The ``key_added`` of the fit.
     ax

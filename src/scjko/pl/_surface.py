@@ -117,16 +117,17 @@ def fade_away(positions: Array, grid: Array) -> Array:
 
 
 def _doubt(frame: Frame, grid: Array, rows: NDArray[np.int64]) -> Array:
-    """How far the standard deviation of the potential, where there is one, is as large as its differences among cells.
+    """How nearly the standard deviation of the potential, where there is one, is as large as the potential varies.
 
-    It is that of nearby cells: from 0 at half of the differences between most cells, to 1 where it exceeds them.
+    It is that of nearby cells: from 0 at half of the spread of heights over all cells, to 1 where it exceeds that. The
+    heights of a fit to shuffled times spread as far as they are uncertain.
     """
     obs, keys = frame.cells.adata.obs, frame.cells.keys
     if keys.potential_std not in obs or keys.potential not in obs:
         return np.zeros(len(grid))
-    heights, std = (obs[name].to_numpy(np.float64)[rows] for name in (keys.potential, keys.potential_std))
-    signal = max(float(np.ptp(np.quantile(heights, [0.05, 0.95]))), 1e-300)
-    around = smoothed(grid, frame.positions[rows], std[:, None], NEAREST)[:, 0]
+    heights, std = (obs[name].to_numpy(np.float64) for name in (keys.potential, keys.potential_std))
+    signal = max(float(heights.std()), 1e-300)
+    around = smoothed(grid, frame.positions[rows], std[rows, None], NEAREST)[:, 0]
     return np.clip(2 * around / signal - 1, 0.0, 1.0)
 
 
