@@ -29,8 +29,8 @@ def seen(monkeypatch):
     monkeypatch.setattr(
         _validate,
         "fit_snapshots",
-        lambda train, couplings, options, progress: (
-            found.append((options, train.coordinates.shape[1])) or fit(train, couplings, options, progress)
+        lambda train, couplings, options, progress, growth: (
+            found.append((options, train.coordinates.shape[1])) or fit(train, couplings, options, progress, growth)
         ),
     )
     return found
