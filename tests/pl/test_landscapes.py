@@ -237,3 +237,34 @@ def test_one_component_is_no_plane(adata):
     sj.tl.fit_energy(adata, "day", 1, parametrization=sj.Neural(epochs=2), progress=False)
     with pytest.raises(ValueError, match="has one component that was fitted; a plane to draw on needs two"):
         sj.pl.level_curves(adata)
+
+
+@pytest.fixture(scope="module")
+def _sure():
+    from helpers import simulate
+
+    adata = simulate(300)
+    kantorovich = sj.Kantorovich(softness=0.05, n_members=2)
+    sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=kantorovich, progress=False)
+    return adata
+
+
+def test_maps_fade_where_the_standard_deviation_exceeds_the_differences_of_height(_sure):
+    veils = []
+    for std in (0.0, 100.0):
+        _sure.obs["jko_potential_std"] = std
+        axes = sj.pl.level_curves(_sure, times=[2], show=False)
+        (axes,) = axes if isinstance(axes, list) else [axes]
+        veils.append(np.asarray(axes.images[0].get_array())[..., 3])
+    assert veils[0].min() == 0
+    np.testing.assert_allclose(veils[1], 0.9)
+
+
+@pytest.mark.parametrize(("std", "faint"), [(0.0, False), (100.0, True)])
+def test_arrows_and_streamlines_are_faint_where_velocities_are_not_known(_sure, std, faint):
+    _sure.obsm["jko_velocity_std"] = np.full_like(_sure.obsm["jko_velocity"], std)
+    arrows = sj.pl.velocity(_sure, kind="arrows", show=False).collections[-1]
+    np.testing.assert_allclose(arrows.get_facecolors()[:, 3], 0.2 if faint else 1.0)
+    lines = sj.pl.velocity(_sure, show=False).collections[-1]
+    shades = np.asarray(lines.get_array())
+    np.testing.assert_allclose(shades, 0.2 if faint else 1.0, atol=1e-6)

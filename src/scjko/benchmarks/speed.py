@@ -25,7 +25,7 @@ from ..core.condition import loss
 from ..core.energy import models
 from ..core.energy.models import NeuralPotential
 from ..core.fitting import descent
-from ..core.fitting.schedule import plan
+from ..core.fitting.schedule import Rows, plan
 from ..core.judging.metrics import emd
 from ..datasets import simulated
 from ._grid import run_grid, write
@@ -186,7 +186,7 @@ def throughput(n_updates: int = 2000, batch_size: int = 250) -> float:
     n_rows = 40 * batch_size
     z, velocity = rng.normal(size=(2, n_rows, N_DIMS)).astype(np.float32)
     labels, weight = np.zeros((n_rows, 2), np.float32), np.ones(n_rows, np.float32)
-    rows = descent._Rows(
+    rows = Rows(
         z=jnp.asarray(z),
         inputs=jnp.asarray(labels),
         velocity=jnp.asarray(velocity),
@@ -199,11 +199,11 @@ def throughput(n_updates: int = 2000, batch_size: int = 250) -> float:
     bare_batches = tuple(array[: 40 * batch_size].reshape(40, batch_size, -1) for array in (rows.z, labels, velocity))
 
     def ours() -> None:
-        state = descent._start(model, None, N_DIMS, 2, key)
+        state = descent.start(model, None, N_DIMS, 2, key)
         descent.run(model, model, None, state, rows, None, key, batch_size, plan(key, epochs, rates, batch_size))
 
     def bare() -> None:
-        weights = descent._start(model, None, N_DIMS, 2, key)[0]["potential"]
+        weights = descent.start(model, None, N_DIMS, 2, key)[0]["potential"]
         jax.block_until_ready(_bare(model, len(epochs), weights, *bare_batches))
 
     seconds = {}

@@ -124,6 +124,21 @@ def fit_snapshots(
             time_varying=options.varies(len(snapshots.times)),
             point_weights=snapshots.weights,
             growth=growth,
+            solver=options.solver,
             random_state=options.random_state,
             on_progress=lambda fraction: bar.update(100 * fraction),
         )
+
+
+def summary(couplings: Sequence[Coupling | OperatorCoupling], snapshots: Snapshots) -> dict[str, Any]:
+    """What is stored of couplings."""
+    return {
+        "source_time": snapshots.times[:-1],
+        "target_time": snapshots.times[1:],
+        "n_source": snapshots.sizes[:-1],
+        "n_target": snapshots.sizes[1:],
+        "n_pairs": np.array([coupling.n_pairs for coupling in couplings]),
+        "cost": np.array([coupling.cost for coupling in couplings]),
+        "gap": np.array([np.nan if coupling.bound is None else coupling.bound for coupling in couplings]),
+        "dropped": np.array([coupling.dropped for coupling in couplings]),
+    }

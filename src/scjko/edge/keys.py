@@ -27,6 +27,11 @@ class Keys:
         return f"{self.key}_potential"
 
     @property
+    def potential_std(self) -> str:
+        """``obs``: the standard deviation of that potential."""
+        return f"{self.potential}_std"
+
+    @property
     def growth(self) -> str:
         """``obs``: the growth rate at each cell and its own time, by the growth field."""
         return f"{self.key}_growth"
@@ -75,6 +80,11 @@ class Keys:
     def velocity(self) -> str:
         """``obsm``: minus the gradient of the energy at each cell."""
         return f"{self.key}_velocity"
+
+    @property
+    def velocity_std(self) -> str:
+        """``obsm``: the standard deviation of that velocity."""
+        return f"{self.velocity}_std"
 
     @property
     def predicted(self) -> str:

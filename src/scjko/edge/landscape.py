@@ -12,6 +12,7 @@ from anndata import AnnData
 from numpy.typing import NDArray
 
 from ..core.energy.energy import Energy
+from ..core.energy.spread import deviation
 from ..core.fitting.fit import fit
 from ..core.fitting.parametrizations import Linear
 from ..core.judging.metrics import emd
@@ -66,13 +67,14 @@ class Charted:
     tracks: Tracks
 
     def error(self, k: int, one: Array, other: Array | None = None) -> Array:
-        """The standard deviation over members of V at points of chart ``k``, or of its difference between two."""
-        members = getattr(self.energy, "members", ())
-        if len(members) < 2 or not len(one):
+        """The standard deviation of V at points of chart ``k``, or of its difference between two; NaN if unknown."""
+        spread, time = self.energy.spread, self.times[k]
+        if spread is None or not self.energy.has_std or not len(one):
             return np.full(len(one), np.nan)
-        time = self.times[k]
-        values = [m.potential(one, time) - (0 if other is None else m.potential(other, time)) for m in members]
-        return np.asarray(np.std(values, axis=0, ddof=1))
+        values = [
+            m.potential(one, time) - (0 if other is None else m.potential(other, time)) for m in self.energy.members
+        ]
+        return spread.potential * deviation(np.stack(values))
 
     def to_uns(self, names: Sequence[str]) -> dict[str, Any]:
         """All that is stored, as columns; ``names`` are those of the tracks."""

@@ -12,7 +12,14 @@ import numpy as np
 
 from ..core.energy.specification import Interaction, Internal, Term, Terms
 from ..core.fitting.descent import device_mesh
-from ..core.fitting.parametrizations import PARAMETRIZATIONS, Neural, Parametrization, Stacked, as_parametrization
+from ..core.fitting.parametrizations import (
+    PARAMETRIZATIONS,
+    Kantorovich,
+    Neural,
+    Parametrization,
+    Stacked,
+    as_parametrization,
+)
 from ..core.schemes import SCHEMES
 from ..core.transport import REPLACED, SOLVERS, Auto, Solver, as_solver
 from .checks import check_bool, check_integer, check_option
@@ -114,6 +121,12 @@ class FitOptions:
             )
         kind = self.parametrization
         network = kind.network if isinstance(kind, Stacked) else kind
+        n_members = getattr(network, "n_members", None)
+        if n_members is not None and self.couplings is not None and not isinstance(network, Kantorovich):
+            raise ValueError(
+                f"n_members={n_members} couples resampled cells anew, and ready-made couplings are those of all cells; "
+                "leave out one of them."
+            )
         if isinstance(network, Neural):
             device_mesh(network.n_devices)  # raises if there are not as many
             if self.time_varying is False and network.time_label != Neural.time_label:

@@ -83,7 +83,8 @@ def level_curves(
     cells
         Whether to draw the cells.
     fade
-        Whether to fade the map where there are no cells: a potential there is an extrapolation.
+        Whether to fade the map where there are no cells, as a potential there is an extrapolation, and where its
+        standard deviation exceeds the differences of height among cells.
     wells
         Whether to mark the wells (circles, open if cells do not rest there), the saddles (crosses) and the paths of
         least energy between them (dashed where no cell is) that :func:`scjko.tl.landscape` found at these times.

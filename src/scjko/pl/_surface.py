@@ -39,6 +39,8 @@ class Surface:
 
     level: float
     """The mean height of the cells."""
+    doubt: Array
+    """From 0 where heights are known to 1 where their standard deviation exceeds the differences of height."""
 
     @property
     def believed(self) -> Array:
@@ -56,7 +58,9 @@ def surfaces(frame: Frame, times: list[float], others: str, n_points: int = N_PO
         heights = _heights(frame, grid, rows, time, others)
         fading = fade_away(frame.positions[rows], grid)
         level = float(frame.cells.energy.potential(frame.cells.coordinates[rows], time).mean())
-        found.append(Surface(x, y, heights.reshape(len(y), len(x)), fading.reshape(len(y), len(x)), level))
+        shape = len(y), len(x)
+        doubt = _doubt(frame, grid, rows).reshape(shape)
+        found.append(Surface(x, y, heights.reshape(shape), fading.reshape(shape), level, doubt))
     return found
 
 
@@ -66,7 +70,8 @@ def whole_course(frame: Frame, n_points: int = N_POINTS) -> Surface:
     own = frame.cells.energy.potential(frame.cells.coordinates, frame.cells.times)
     heights = smoothed(grid, frame.positions, own[:, None], 2 * NEAREST)[:, 0]
     shape = len(y), len(x)
-    return Surface(x, y, heights.reshape(shape), fade_away(frame.positions, grid).reshape(shape), float(own.mean()))
+    fading, doubt = fade_away(frame.positions, grid), _doubt(frame, grid, np.arange(len(own)))
+    return Surface(x, y, heights.reshape(shape), fading.reshape(shape), float(own.mean()), doubt.reshape(shape))
 
 
 def _grid(frame: Frame, n_points: int) -> tuple[Array, Array, Array]:
@@ -111,6 +116,21 @@ def fade_away(positions: Array, grid: Array) -> Array:
     return np.clip(away - 1.0, 0.0, 1.0)
 
 
+def _doubt(frame: Frame, grid: Array, rows: NDArray[np.int64]) -> Array:
+    """How nearly the standard deviation of the potential, where there is one, is as large as the potential varies.
+
+    It is that of nearby cells: from 0 at half of the spread of heights over all cells, to 1 where it exceeds that. The
+    heights of a fit to shuffled times spread as far as they are uncertain.
+    """
+    obs, keys = frame.cells.adata.obs, frame.cells.keys
+    if keys.potential_std not in obs or keys.potential not in obs:
+        return np.zeros(len(grid))
+    heights, std = (obs[name].to_numpy(np.float64) for name in (keys.potential, keys.potential_std))
+    signal = max(float(heights.std()), 1e-300)
+    around = smoothed(grid, frame.positions[rows], std[rows, None], NEAREST)[:, 0]
+    return np.clip(2 * around / signal - 1, 0.0, 1.0)
+
+
 def nice_levels(found: list[Surface], n_levels: int) -> Array:
     """Round heights, the same for all surfaces, that cover the potential where cells are."""
     believed = np.concatenate([surface.believed.ravel() for surface in found])
@@ -121,13 +141,13 @@ def nice_levels(found: list[Surface], n_levels: int) -> Array:
 
 
 def fill(axes: Axes, surface: Surface, levels: Array, fade: bool, **options: Any) -> Any:
-    """Filled and line contours; faded far from all cells, because a potential there means nothing."""
+    """Filled and line contours; faded far from all cells, where it means nothing, and where it is not known."""
     options = {"cmap": HEIGHTS, "extend": "both", "zorder": 0, **options}
     filled = axes.contourf(surface.x, surface.y, surface.heights, levels=levels, **options)
     axes.contour(surface.x, surface.y, surface.heights, levels=levels, zorder=0.1, **LINES)
     if fade:
         mask = np.ones((*surface.fading.shape, 4))
-        mask[..., 3] = 0.9 * surface.fading
+        mask[..., 3] = 0.9 * np.maximum(surface.fading, surface.doubt)
         extent = (surface.x[0], surface.x[-1], surface.y[0], surface.y[-1])
         axes.imshow(mask, extent=extent, origin="lower", aspect="auto", interpolation="bilinear", zorder=0.2)
     return filled

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from anndata import AnnData
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize, to_rgba
 from matplotlib.quiver import Quiver
 from numpy.typing import NDArray
 
@@ -20,6 +21,8 @@ from ._options import check_options, merged
 from ._surface import fade_away
 
 KINDS = ("stream", "arrows")
+#: How dark lines are where nothing is known.
+FAINT = 0.2
 
 
 def velocity(
@@ -37,6 +40,8 @@ def velocity(
     **kwargs: Any,
 ) -> Drawn:
     """Where the energy moves cells, as streamlines or as an arrow for each cell.
+
+    Lines are faint where the standard deviation of the velocity, if the fit has any, exceeds the velocity.
 
     Parameters
     ----------
@@ -87,10 +92,13 @@ def velocity(
     look: dict[str, Any] = {"alpha": 0.6, "cmap": "viridis"}
     draw_cells(axes, plane, np.arange(adata.n_obs), seen.time_key if color is None else color, look, legend=True)
     if kind == "stream":
-        _stream(axes, plane, moves, kwargs)
+        _stream(axes, plane, moves, _known(adata, plane), kwargs)
     else:
         shown = np.linspace(0, adata.n_obs - 1, min(n_arrows, adata.n_obs)).astype(int)
         arrows: dict[str, Any] = {"color": "black", "width": 0.004, "angles": "xy", "zorder": 3}
+        known = _known(adata, plane)
+        if known is not None:
+            arrows["color"] = [to_rgba("black", FAINT + (1 - FAINT) * share) for share in known[shown]]
         axes.quiver(*xy(plane.positions[shown]), *xy(moves[shown]), **merged(arrows, kwargs, Quiver))
     plane.dress(axes, "")
     return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
@@ -110,11 +118,32 @@ def _velocities(adata: AnnData, plane: Frame, basis: str | None) -> NDArray[np.f
     return representation(adata, name, None)[1][:, plane.columns].astype(np.float64)
 
 
-def _stream(axes: Axes, plane: Frame, moves: NDArray[np.float64], options: dict[str, Any]) -> None:
+def _known(adata: AnnData, plane: Frame) -> NDArray[np.float64] | None:
+    """How well the velocity of each cell is known: from 0, where its standard deviation exceeds it, to 1, twice as far.
+
+    None if the fit has no standard deviations.
+    """
+    keys = plane.cells.keys
+    if keys.velocity_std not in adata.obsm or keys.velocity not in adata.obsm:
+        return None
+    signal, noise = (np.linalg.norm(adata.obsm[name], axis=1) for name in (keys.velocity, keys.velocity_std))
+    return np.asarray(np.clip(signal / np.maximum(noise, 1e-300) - 1, 0.0, 1.0), dtype=np.float64)
+
+
+def _stream(
+    axes: Axes,
+    plane: Frame,
+    moves: NDArray[np.float64],
+    known: NDArray[np.float64] | None,
+    options: dict[str, Any],
+) -> None:
     x, y = (np.linspace(*limits, 50) for limits in plane.limits)
     grid = np.stack([axis.ravel() for axis in np.meshgrid(x, y)], axis=1)
     mean = smoothed(grid, plane.positions, moves, 30)
     mean[fade_away(plane.positions, grid) >= 0.5] = np.nan
     u, v = (np.ma.masked_invalid(column.reshape(50, 50)) for column in mean.T)
     look: dict[str, Any] = {"color": "black", "linewidth": 0.7, "arrowsize": 0.8, "density": 1.2, "zorder": 3}
+    if known is not None:
+        share = smoothed(grid, plane.positions, known[:, None], 30).reshape(50, 50)
+        look |= {"color": FAINT + (1 - FAINT) * share, "cmap": "Greys", "norm": Normalize(0, 1)}
     axes.streamplot(x, y, u, v, **look | options)

@@ -16,7 +16,7 @@ from ..core.fitting.parametrizations import Parametrization
 from ..core.transport import Coupling, OperatorCoupling, Solver
 from ..edge.checks import check_writable
 from ..edge.diagnosis import diagnose, warn_of_untrusted
-from ..edge.fitting import couple_snapshots, fit_snapshots
+from ..edge.fitting import couple_snapshots, fit_snapshots, summary
 from ..edge.growth import cell_rates, compared, coupled_rates, growth_in, growth_of
 from ..edge.keys import Keys
 from ..edge.logging import logger
@@ -154,6 +154,9 @@ def fit_energy(
         Whether the predicted position lies beyond the last snapshot.
     ``obs["jko_converged"]``
         Whether the predicted position can be trusted: the step was solved and stayed in the range of the data.
+    ``obs["jko_potential_std"]``, ``obsm["jko_velocity_std"]``
+        Standard deviations of the potential and of each component of the velocity, where the energy is a mean of
+        members (``energy.members``): ±1.645 of them are 90 % bands. They hold chance, not what all repeats would share.
     ``obs["jko_growth"]``, ``obs["jko_growth_coupled"]``
         With ``growth``: the growth rate at each cell and its own time by the fitted growth field, per unit of time, and
         the rate that its coupling has (as given or estimated; NaN in the last snapshot).
@@ -240,7 +243,7 @@ def fit_energy(
         "params": {**resolved.recorded(), "key_added": key_added},
         **energy_to_uns(energy),
         "history": {"loss": losses},
-        "couplings": {**_summary(solved, snapshots), "solver": np.array(names)},
+        "couplings": {**summary(solved, snapshots), "solver": np.array(names)},
         "diagnostics": {**diagnostics, "unconverged": unconverged},
         "version": version("scjko"),
         "versions": versions(),
@@ -281,17 +284,8 @@ def _cell_fields(
         keys.velocity: place(energy.velocity(x, times)).astype(dtype),
         keys.predicted: place(np.concatenate([step.positions for step in moved])).astype(dtype),
     }
+    if energy.has_std:
+        std = energy.std(x, times)
+        obs[keys.potential_std] = place(std.potential)
+        obsm[keys.velocity_std] = place(std.velocity).astype(dtype)
     return obs, obsm, unconverged
-
-
-def _summary(couplings: Sequence[Coupling | OperatorCoupling], snapshots: Snapshots) -> dict[str, Any]:
-    return {
-        "source_time": snapshots.times[:-1],
-        "target_time": snapshots.times[1:],
-        "n_source": snapshots.sizes[:-1],
-        "n_target": snapshots.sizes[1:],
-        "n_pairs": np.array([coupling.n_pairs for coupling in couplings]),
-        "cost": np.array([coupling.cost for coupling in couplings]),
-        "gap": np.array([np.nan if coupling.bound is None else coupling.bound for coupling in couplings]),
-        "dropped": np.array([coupling.dropped for coupling in couplings]),
-    }

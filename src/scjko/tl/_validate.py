@@ -111,7 +111,9 @@ def validate(
     Returns
     -------
     A tidy frame of this call with the columns ``protocol``, ``split``, ``time`` (of the predicted cells), ``method``,
-    ``emd``, ``n_source``, ``n_target``, and the verdict in ``attrs["verdict"]``. Stored are
+    ``emd``, ``n_source``, ``n_target``, and the verdict in ``attrs["verdict"]``. With protocol "cells", if the energy
+    has members, ``coverage`` is the fraction of held-out cells, coupled by themselves, that its 90 % prediction regions
+    hold, and ``sharpness`` the mean radius of these. Stored are
 
     ``uns["jko_validation"]``
         The rows of all protocols; a call replaces those of its own protocol.
@@ -179,7 +181,9 @@ def validate(
     verdict = held_out.judged(rows)
     _warn_of(rows)
     (logger.info if verdict.better else logger.warning)("%s", verdict.text, extra={"verdict": True})
-    frame = pd.DataFrame(rows)[COLUMNS if cluster_key is None else [*COLUMNS, "share_error"]]
+    regions = any(np.isfinite(row.coverage) for row in rows)
+    further = [*(["share_error"] if cluster_key is not None else []), *(["coverage", "sharpness"] if regions else [])]
+    frame = pd.DataFrame(rows)[[*COLUMNS, *further]]
     write_fields(adata, uns=side_by_side_with(held, key_added, frame, held_out.name, verdict.text))
     frame.attrs["verdict"] = verdict.text
     return frame

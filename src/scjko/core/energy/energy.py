@@ -16,7 +16,8 @@ from ..motion.paths import Step
 from ..schemes import Parts, Scheme
 from ..timeline import Timeline, time_text
 from .envelopes import KantorovichPotential, MeanPotential
-from .models import LinearPotential, Model, NeuralPotential
+from .models import EnsemblePotential, LinearPotential, Model, NeuralPotential
+from .spread import Spread, Uncertain
 from .terms import InteractionTerm, InternalTerm, PotentialTerm, Units
 
 logger = logging.getLogger("scjko")
@@ -27,6 +28,7 @@ Index = NDArray[np.int64]
 #: What a user calls a potential that is written like this.
 KINDS: dict[type[Model], str] = {
     NeuralPotential: "neural",
+    EnsemblePotential: "neural",
     LinearPotential: "linear",
     KantorovichPotential: "Kantorovich",
     MeanPotential: "stacked",
@@ -34,7 +36,7 @@ KINDS: dict[type[Model], str] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Energy:
+class Energy(Uncertain):
     """An energy in the user's units: coordinates as in ``obsm["X_jko"]``, times as in the time column.
 
     Arrays go in and numpy arrays come out. ``potential``, ``gradient``, ``velocity`` and ``hessian`` read the *field*:
@@ -52,6 +54,8 @@ class Energy:
     """How far cells go on after the last snapshot; ``None`` in fits of version 0.1, which repeat the last step."""
     growth_field: GrowthField | None = None
     """The rate at which the mass of cells grows; ``None`` if the fit has no growth."""
+    spread: Spread | None = None
+    """How sure the members of a mean are of it; ``None`` if there are none."""
 
     def __repr__(self) -> str:
         kind = KINDS[type(self.potential_term.model)]

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 Weights = Any
 """The weights of a model: a nested dict of float32 arrays."""
 
+#: Where the coefficients of the members of a linear function stand, beside their mean.
+MEMBERS = "members"
 #: Standard deviation of the slopes that units of single coordinates start with.
 UNIT_SLOPE = 2.0
 
@@ -165,6 +167,17 @@ class LinearPotential(Everywhere):
     def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
         """V(z, c) with these weights."""
         return c @ (weights["theta"] @ self.features(weights, z))
+
+
+@dataclass(frozen=True)
+class EnsemblePotential(Everywhere):
+    """The mean of several functions of one form; their weights stand one after the other along the first axis."""
+
+    member: NeuralPotential
+
+    def value(self, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:
+        """The mean over members of V(z, c)."""
+        return jnp.mean(jax.vmap(self.member.value, (0, None, None))(weights, z, c))
 
 
 def _slope(model: Model, weights: Weights, z: jax.Array, c: jax.Array) -> jax.Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,16 +14,27 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from ..compute.blocks import filled, room
+from ..compute.blocks import room
 from ..condition import loss
 from ..energy import models
-from ..energy.interactions import NO_INPUT, POPULATIONS
+from ..energy.interactions import NO_INPUT
 from ..energy.models import NeuralPotential, Weights
 from ..schemes import Scheme
 from ..variation import Variation
 from .parametrizations import Neural
 from .problem import Problem, Solved
-from .schedule import ROWS, Updates, learning_rates, n_batches, plan, update_key
+from .schedule import (
+    ROWS,
+    Others,
+    Rows,
+    Updates,
+    learning_rates,
+    n_batches,
+    others_of,
+    plan,
+    rows_of,
+    update_key,
+)
 
 Array = NDArray[np.float64]
 
@@ -73,25 +84,6 @@ def _batch_size(neural: Neural, n_rows: int) -> int:
     return min(neural.batch_size, 1 << (n_rows - 1).bit_length())
 
 
-class _Rows(NamedTuple):
-    """The problem on the device; padding has weight zero."""
-
-    z: jax.Array
-    inputs: jax.Array
-    velocity: jax.Array
-    weight: jax.Array
-    place: jax.Array
-    pace: jax.Array
-
-
-class _Others(NamedTuple):
-    """The populations on the device, padded to one size, with weights of mean one."""
-
-    points: jax.Array
-    weight: jax.Array
-    size: jax.Array
-
-
 def descend(
     problem: Problem,
     training: Neural,
@@ -105,31 +97,48 @@ def descend(
     FloatingPointError
         If the loss is not finite, or in the end above that of a zero energy.
     """
-    assert training.epochs is not None
     mesh = device_mesh(training.n_devices)
     # The kernel of an interaction is a perceptron alone: it meets many partners in each update; no gain was measured.
     model, kernel = network(training, *problem.z.shape), NeuralPotential(tuple(training.layers), problem.even)
-    batches = n_batches(len(problem.z), training.batch_size)
-    n_padded = batches * training.batch_size
-    rows, others = _rows(problem, room(n_padded, ROWS)), _others(problem)
+    n_rows = n_batches(len(problem.z), training.batch_size) * training.batch_size
+    rows, others = rows_of(problem, room(n_rows, ROWS)), others_of(problem)
     key = np.uint32(random_state % 2**32)
-    state = _start(model, kernel if problem.populations else None, problem.n_dims, problem.inputs.shape[1], key)
+    state = start(model, kernel if problem.populations else None, problem.n_dims, problem.inputs.shape[1], key)
     if mesh is not None:  # every device has all the data, and takes its share of each batch
         rows, others, state = jax.device_put((rows, others, state), NamedSharding(mesh, PartitionSpec()))
+    weights, losses = train(model, kernel, mesh, state, rows, others, key, training, len(problem.z), on_progress)
+    return Solved(weights, model, kernel if problem.populations else None, losses)
+
+
+def train(
+    model: NeuralPotential,
+    kernel: NeuralPotential,
+    mesh: Mesh | None,
+    state: Any,
+    rows: Rows,
+    others: Others | None,
+    key: NDArray[np.uint32] | np.uint32,
+    training: Neural,
+    n_rows: int,
+    on_progress: Callable[[float], object],
+) -> tuple[Weights, Array]:
+    """The weights after training on ``n_rows`` conditions, and the mean loss of each epoch."""
+    assert training.epochs is not None
+    batches = n_batches(n_rows, training.batch_size)
     epochs = np.arange(training.epochs, dtype=np.uint32)
     rates = learning_rates(training.learning_rate, training.epochs * batches).reshape(training.epochs, batches)
     chunk = _largest_divisor(training.epochs, max(1, training.epochs // 10))
     losses: list[Array] = []
-    for start in range(0, training.epochs, chunk):
-        now = slice(start, start + chunk)
-        updates = plan(key, epochs[now], rates[now], training.batch_size)
+    for first in range(0, training.epochs, chunk):
+        now = slice(first, first + chunk)
+        # Members see batches of the same numbers, which are different cells.
+        updates = plan(np.ravel(key)[0], epochs[now], rates[now], training.batch_size)
         state, values = run(model, kernel, mesh, state, rows, others, key, training.batch_size, updates)
-        means = values.reshape(chunk, batches).mean(axis=1)
-        losses.append(means * (n_padded / len(problem.z)) / problem.n_dims)
-        _check(losses, state[0], training, last=start + chunk == training.epochs)
+        means = values.reshape(chunk, batches, *values.shape[1:]).mean(axis=1)
+        losses.append(means * (batches * training.batch_size / n_rows) / rows.z.shape[-1])
+        _check(losses, state[0], training, last=first + chunk == training.epochs)
         on_progress(chunk / training.epochs)
-    weights = jax.tree.map(np.asarray, state[0])
-    return Solved(weights, model, kernel if problem.populations else None, np.concatenate(losses))
+    return jax.tree.map(np.asarray, state[0]), np.concatenate(losses)
 
 
 def device_mesh(n_devices: int | None) -> Mesh | None:
@@ -143,65 +152,37 @@ def device_mesh(n_devices: int | None) -> Mesh | None:
 
 def _check(losses: list[Array], weights: Weights, training: Neural, last: bool) -> None:
     recent = losses[-1]
-    if np.isfinite(recent).all() and not (last and recent.mean() > 1.5):
+    if np.isfinite(recent).all() and not (last and recent.mean(axis=0).max() > 1.5):
         return
     finite = {term: all(np.isfinite(w).all() for w in jax.tree.leaves(weights[term])) for term in weights}
     culprits = [term for term, fine in finite.items() if not fine] or list(weights)
+    failed = np.sum(~(recent.mean(axis=0) <= 1.5))
+    among = f" of {failed} of {recent.shape[1]} members" if recent.ndim > 1 else ""
     raise FloatingPointError(
-        f"The fit of the {' and the '.join(culprits)} diverged: the loss is {recent[-1]:.3g} times that of a zero "
-        f"energy. Lower learning_rate (now {training.learning_rate:g}) or, if it was cut short, raise "
+        f"The fit{among} of the {' and the '.join(culprits)} diverged: the loss is {np.max(recent[-1]):.3g} times that "
+        f"of a zero energy. Lower learning_rate (now {training.learning_rate:g}) or, if it was cut short, raise "
         f"epochs (now {training.epochs}), and check the representation for extreme values."
     )
 
 
-def _rows(problem: Problem, n_padded: int) -> _Rows:
-    arrays: tuple[NDArray[Any], ...] = (
-        problem.z,
-        problem.inputs,
-        problem.velocity,
-        problem.weight,
-        np.searchsorted(sorted(problem.populations), problem.place),
-        problem.pace,
-    )
-    # In 32 bits before they are filled up: of many rows a copy in 64 bits is what sets the peak of memory.
-    return _Rows(*(_on_device(filled(_in_32_bits(array), n_padded)) for array in arrays))
-
-
-def _on_device(array: NDArray[Any]) -> jax.Array:
-    """``array`` on the device in 32 bits; not by :func:`jax.numpy.asarray`, which compiles a program for each shape."""
-    return jax.device_put(_in_32_bits(array))
-
-
-def _in_32_bits(array: NDArray[Any]) -> NDArray[Any]:
-    return array.astype(np.int32 if np.issubdtype(array.dtype, np.integer) else np.float32, copy=False)
-
-
-def _others(problem: Problem) -> _Others | None:
-    if not problem.populations:
-        return None
-    populations = [problem.populations[place] for place in sorted(problem.populations)]
-    sizes = np.array([len(p.weight) for p in populations])
-    most = room(int(sizes.max()), POPULATIONS)
-    points, weight = np.zeros((len(sizes), most, problem.n_dims), np.float32), np.zeros((len(sizes), most), np.float32)
-    for k, (population, size) in enumerate(zip(populations, sizes, strict=True)):
-        points[k, :size], weight[k, :size] = population.points, population.weight * size
-    return _Others(_on_device(points), _on_device(weight), _on_device(sizes))
-
-
 @partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _start(
+def start(
     model: NeuralPotential, kernel: NeuralPotential | None, n_dims: int, n_inputs: int, seed: jax.Array
 ) -> tuple[Weights, Any]:
     """Random weights, and the optimizer's memory of nothing yet."""
-    key = jax.random.key(seed)
-    weights = {"potential": model.start(key, n_dims, n_inputs)}
-    if kernel is not None:
-        weights["interaction"] = kernel.start(jax.random.fold_in(key, 1), n_dims, len(NO_INPUT))
-    return weights, _optimizer.init(weights)
+
+    def one(seed: jax.Array) -> tuple[Weights, Any]:
+        key = jax.random.key(seed)
+        weights = {"potential": model.start(key, n_dims, n_inputs)}
+        if kernel is not None:
+            weights["interaction"] = kernel.start(jax.random.fold_in(key, 1), n_dims, len(NO_INPUT))
+        return weights, _optimizer.init(weights)
+
+    return jax.vmap(one)(seed) if seed.ndim else one(seed)
 
 
 def _felt(
-    model: NeuralPotential, weights: Weights, rows: _Rows, others: _Others, key: jax.Array, width: int
+    model: NeuralPotential, weights: Weights, rows: Rows, others: Others, key: jax.Array, width: int
 ) -> jax.Array:
     """∫ ∇U(z − z') dμ(z') at each row, estimated from a few random cells of its population."""
     size = others.size[rows.place][:, None]
@@ -216,12 +197,12 @@ def _felt(
     return rows.pace[:, None] * felt
 
 
-def _shared(rows: _Rows, mesh: Mesh | None) -> _Rows:
+def _shared(rows: Rows, mesh: Mesh | None) -> Rows:
     """A batch divided among the devices, filled up with rows of no weight to a size that they can share."""
     if mesh is None:
         return rows
     missing, divided = -len(rows.z) % mesh.size, NamedSharding(mesh, PartitionSpec("cells"))
-    return _Rows(*(jax.lax.with_sharding_constraint(_padded(array, missing), divided) for array in rows))
+    return Rows(*(jax.lax.with_sharding_constraint(_padded(array, missing), divided) for array in rows))
 
 
 def _padded(array: jax.Array, missing: int) -> jax.Array:
@@ -233,9 +214,9 @@ def run(
     kernel: NeuralPotential,
     mesh: Mesh | None,
     state: Any,
-    rows: _Rows,
-    others: _Others | None,
-    seed: np.uint32,
+    rows: Rows,
+    others: Others | None,
+    seed: NDArray[np.uint32] | np.uint32,
     batch_size: int,
     updates: Updates,
 ) -> tuple[Any, Array]:
@@ -253,32 +234,40 @@ def _run_piece(
     kernel: NeuralPotential,
     mesh: Mesh | None,
     state: Any,
-    everything: _Rows,
-    others: _Others | None,
+    everything: Rows,
+    others: Others | None,
     seed: jax.Array,
     share: jax.Array,
     n_made: jax.Array,
     updates: Updates,
 ) -> tuple[Any, jax.Array]:
-    """The first ``n_made`` updates as one compiled program."""
+    """The first ``n_made`` updates as one compiled program.
 
-    def batch_loss(weights: Weights, rows: _Rows, key: jax.Array) -> jax.Array:
+    With a seed for each member, their states and rows have a first axis for them, and they train side by side.
+    """
+
+    def batch_loss(weights: Weights, rows: Rows, key: jax.Array) -> jax.Array:
         slope, width = models.gradients(model, weights["potential"], rows.z, rows.inputs), updates.rows.shape[1]
         if others is None:
             return loss(slope, rows.velocity, rows.weight) * share
         one, two = (slope + _felt(kernel, weights, rows, others, k, width) for k in jax.random.split(key))
         return loss(one, rows.velocity, rows.weight, two) * share
 
-    def update(i: jax.Array, carried: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
-        (weights, memory), values = carried
-        epoch, number, chosen, rate = (array[i] for array in updates)
-        rows = _shared(_Rows(*(array[chosen] for array in everything)), mesh)
-        value, slope = jax.value_and_grad(batch_loss)(weights, rows, update_key(seed, epoch, number))
+    def advance(state: Any, everything: Rows, seed: jax.Array, now: Updates) -> tuple[Any, jax.Array]:
+        weights, memory = state
+        rows = _shared(Rows(*(array[now.rows] for array in everything)), mesh)
+        value, slope = jax.value_and_grad(batch_loss)(weights, rows, update_key(seed, now.epoch, now.number))
         direction, memory = _optimizer.update(slope, memory)
-        weights = jax.tree.map(lambda w, d: w - rate * d, weights, direction)
-        return (weights, memory), values.at[i].set(value)
+        return (jax.tree.map(lambda w, d: w - now.rate * d, weights, direction), memory), value
 
-    return jax.lax.fori_loop(0, n_made, update, (state, jnp.zeros(updates.rate.shape)))
+    advanced = jax.vmap(advance, (0, 0, 0, None)) if seed.ndim else advance
+
+    def update(i: jax.Array, carried: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        state, values = carried
+        state, value = advanced(state, everything, seed, Updates(*(array[i] for array in updates)))
+        return state, values.at[i].set(value)
+
+    return jax.lax.fori_loop(0, n_made, update, (state, jnp.zeros(updates.rate.shape + seed.shape)))
 
 
 def _largest_divisor(number: int, at_most: int) -> int:

@@ -18,9 +18,11 @@ from ..growth.estimate import Growth
 from ..motion.forecast import judged
 from ..schemes import scheme_of
 from ..timeline import Timeline
-from ..transport import Coupling, OperatorCoupling
+from ..transport import Coupling, OperatorCoupling, Solver
 from .closed_form import Solution
-from .descent import descend, resolved
+from .descent import resolved
+from .ensembles.calibration import with_spread
+from .ensembles.training import train_network
 from .heights import offsets
 from .linear import solve_linear
 from .noise import Noise, estimate_noise
@@ -75,13 +77,14 @@ def fit(
     time_varying: bool | str = True,
     point_weights: Sequence[Array] | None = None,
     growth: Growth | None = None,
+    solver: Solver | None = None,
     random_state: int = 0,
     on_progress: Callable[[float], object] = lambda fraction: None,
 ) -> Fit:
     """The energy whose first-order residual is smallest on these coupled snapshots.
 
-    ``growth`` is that of the couplings. ``on_progress`` is told the fraction of the training done since it was
-    last called.
+    ``growth`` is that of the couplings, and ``solver`` what they were solved by, for members that are coupled anew.
+    ``on_progress`` is told the fraction of the training done since it was last called.
     """
     parametrization, terms = parametrization or Neural(), terms or Terms()
     weights = [np.full(len(x), 1 / len(x)) for x in points] if point_weights is None else point_weights
@@ -103,25 +106,27 @@ def fit(
     beta = 0.0 if noise is None else noise.inner
     problem = formulation.problem(rows, populations, mixtures, even, beta)
     if isinstance(parametrization, Linear):
-        solved = solve_linear(course, problem, formulation, parametrization, random_state)
+        solved = solve_linear(course, problem, formulation, parametrization, random_state, solver)
     elif isinstance(parametrization, Kantorovich):
         assert parametrization.n_members is not None
         parts = members(course, parametrization.n_members, random_state)
         solved = solve_kantorovich(course, parts, formulation, parametrization)
     elif isinstance(parametrization, Stacked):
         updates = None if choice is None else choice.updates
-        posed_as = course, problem, formulation, parametrization
-        parametrization, solved = stack(*posed_as, updates, random_state, on_progress)
+        parametrization, solved = stack(
+            course, problem, formulation, parametrization, updates, solver, random_state, on_progress
+        )
     else:
         assert isinstance(parametrization, Neural)
         parametrization = resolved(parametrization, len(rows.points), formulation.scheme, variation)
-        solved = descend(problem, parametrization, random_state, on_progress)
+        posed_as = course, problem, formulation, parametrization, solver
+        solved = train_network(*posed_as, random_state, on_progress)
     energy = _assembled(solved, formulation, problem, noise)
     energy = replace(energy, reach=_reach(course, units), growth_field=None if growth is None else growth.field)
     sources = None if growth is None else course.sources
     shifted = replace(energy.potential_term, offsets=offsets(energy.field, points, weights, sources))
     energy = replace(energy, potential_term=shifted)
-    energy = replace(energy, forecast=judged(energy.field, points, weights))
+    energy = with_spread(replace(energy, forecast=judged(energy.field, points, weights)), solved.parts, course)
     explained, left = _explained(energy, rows)
     if not np.isfinite(left):  # the last update, or nearly singular equations, may overflow where the loss did not
         raise FloatingPointError(

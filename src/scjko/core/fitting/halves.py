@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.parallel import side_by_side
-from ..transport import Coupling, NothingLeft, exact, multiscale, within
+from ..compute.parallel import one_thread, side_by_side
+from ..transport import Batched, Coupling, NothingLeft, Sinkhorn, Solver, exact, multiscale, within
 from ..transport.budget import LARGEST_EXACT
 from .problem import Course, Formulation, Problem
 
@@ -62,8 +62,15 @@ def excess(share: float, n_dims: int) -> float:
     return float(share ** (2 / max(n_dims, 2)))
 
 
-def halves(course: Course, random_state: int, most: int = MAX_CELLS, *, matched: bool = False) -> list[Course]:
-    """The cells of every snapshot dealt out at random, each half coupled by itself.
+def halves(
+    course: Course,
+    random_state: int,
+    most: int = MAX_CELLS,
+    *,
+    matched: bool = False,
+    solver: Solver | None = None,
+) -> list[Course]:
+    """The cells of every snapshot dealt out at random, each half coupled by itself: optimally, or by a blurring solver.
 
     A snapshot of few cells is in both halves as a whole. With ``matched`` halves every small group of neighbouring
     cells is dealt out evenly, so that both have as many cells in every branch of a population. If that differs by
@@ -79,7 +86,8 @@ def halves(course: Course, random_state: int, most: int = MAX_CELLS, *, matched:
         (each.points[k], each.points[k + 1], each.sources[k], each.weights[k + 1]) for each in parts for k in range(n)
     ]
     caps = [coupling.cap for coupling in course.couplings] * n_parts
-    solved = side_by_side(lambda problem: _coupled(*problem), list(zip(pairs, caps, strict=True)))
+    with one_thread():  # of small products more threads wait for each other, five times as long as they work
+        solved = side_by_side(lambda problem: _coupled(*problem, solver), list(zip(pairs, caps, strict=True)))
     return [replace(each, couplings=solved[part * n : (part + 1) * n]) for part, each in enumerate(parts)]
 
 
@@ -91,9 +99,13 @@ def _part(course: Course, cells: Sequence[Index]) -> Course:
     return Course(points, weights, (), course.timeline, growth)
 
 
-def _coupled(pair: tuple[Array, Array, Array, Array], cap: float) -> Coupling:
+def _coupled(pair: tuple[Array, Array, Array, Array], cap: float, solver: Solver | None) -> Coupling:
     """The coupling, optimal or nearly so, without pairs as far apart as the coupling of all cells leaves over."""
     x, y, *weights = pair
+    if isinstance(solver, Batched):
+        solver = replace(solver, size=min(solver.size, len(x), len(y)))
+    if isinstance(solver, Batched | Sinkhorn):
+        return solver.solve(x, y, *weights)
     solve = exact if len(x) * len(y) <= LARGEST_EXACT else multiscale
     try:
         return within(solve(x, y, *weights, cap=cap), x, y, cap)

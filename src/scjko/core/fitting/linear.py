@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from ..compute.blocks import in_blocks
 from ..energy.features import has_all, linear_potential, mirrored
 from ..energy.interactions import feature_forces
-from ..energy.models import LinearPotential, Weights, gradients
+from ..energy.models import MEMBERS, LinearPotential, Weights, gradients
+from ..transport import Solver
 from .closed_form import LOW, OWN, Normal, Ridge, accumulate, blocks, held_out_ridge, leave_one_out_ridge, solve
+from .ensembles.resampling import check_resampling, resampled
 from .gram import gram
 from .halves import excess, followed, half_problem, halvings
 from .parametrizations import Linear
@@ -73,14 +75,39 @@ def _kinds(model: LinearPotential | None, n_features: int, family: int) -> list[
 
 
 def solve_linear(
-    course: Course, problem: Problem, formulation: Formulation, linear: Linear, random_state: int
+    course: Course,
+    problem: Problem,
+    formulation: Formulation,
+    linear: Linear,
+    random_state: int,
+    solver: Solver | None = None,
 ) -> Solved:
-    """The potential and kernel that solve the normal equations.
+    """The potential and kernel that solve the normal equations, those of all cells or the mean of resampled ones."""
+    problem = replace(problem, score=problem.score[:, :0])  # β is known, and its force no unknown of the equations
+    solved, features, ridge = _solve_all(course, problem, formulation, linear, random_state)
+    if linear.n_members is None:
+        return solved
+    check_resampling(course)
+    parts = resampled(course, linear.n_members, random_state, solver)
+    posed = [half_problem(part, problem, formulation) for part in parts]
+    found = [solve_for(part, features, normal_equations(part, features), ridge).weights for part in posed]
+    weights = {
+        term: {**own, MEMBERS: np.stack([each[term]["theta"] for each in found])}
+        for term, own in solved.weights.items()
+    }
+    for own in weights.values():
+        own["theta"] = own[MEMBERS].mean(axis=0, dtype=np.float64).astype(np.float32)
+    return solved._replace(weights=weights, parts=parts)
+
+
+def _solve_all(
+    course: Course, problem: Problem, formulation: Formulation, linear: Linear, random_state: int
+) -> tuple[Solved, Features, Ridge]:
+    """The solution for all cells, its features and its ridge.
 
     Where the potential cannot have all products of coordinates, those that reduce the residual are added, and all
     coefficients are solved again.
     """
-    problem = replace(problem, score=problem.score[:, :0])  # β is known, and its force no unknown of the equations
     features = features_of(problem, linear, random_state)
     if isinstance(linear.ridge, str):
         features, ridge, normal = _regularised(course, problem, formulation, linear, features, random_state)
@@ -95,7 +122,7 @@ def solve_linear(
             break
         features = features._replace(potential=LinearPotential(known + more))
         solved = solve_for(problem, features, normal_equations(problem, features), ridge)
-    return solved
+    return solved, features, ridge
 
 
 def _regularised(

@@ -13,6 +13,15 @@ from ..variation import Joined, Labelled, Separate, Smooth, Static, Variation
 TIME_LABELS = {"interval": "ranks", "target": "targets"}
 
 
+def check_members(n_members: int | None) -> None:
+    """Raise unless this is a number of members that go two by two, or none."""
+    if n_members is not None and check_integer("n_members", n_members) % 2:
+        raise ValueError(
+            f"n_members={n_members} must be even: members are fitted to halves of the cells, two by two of all of "
+            "them. Without n_members there is one fit of all cells, and no standard errors."
+        )
+
+
 class Parametrization:
     """How the potential and the interaction kernel are written."""
 
@@ -67,7 +76,11 @@ class Neural(Parametrization):
         What the network is told of an interval: ``"interval"``, its rank, or ``"target"``, the time it leads to, as in
         the paper.
     n_devices
-        JAX devices that share each batch. Defaults to all; the fit is the same up to rounding.
+        JAX devices that share each batch, or the members. Defaults to all; the fit is the same up to rounding.
+    n_members
+        Networks that are averaged, trained side by side on halves of the cells that are coupled anew; an even number,
+        two by two of all cells. Their spread gives standard errors, ``energy.std``. Defaults to one network of all
+        cells, without.
     """
 
     name: ClassVar[str] = "neural"
@@ -77,6 +90,7 @@ class Neural(Parametrization):
     learning_rate: float = 2e-2
     time_label: str = "interval"
     n_devices: int | None = None
+    n_members: int | None = None
 
     def __post_init__(self) -> None:
         layers = tuple(check_integer("layers", width) for width in check_list("layers", self.layers))
@@ -85,6 +99,7 @@ class Neural(Parametrization):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name))
         check_integer("batch_size", self.batch_size)
+        check_members(self.n_members)
         check_positive("learning_rate", self.learning_rate)
         check_option("time_label", self.time_label, TIME_LABELS)
 
@@ -113,6 +128,9 @@ class Linear(Parametrization):
     ridge
         Regularisation, on features of unit mean square. ``"auto"`` chooses it by the error on cells that are held out
         and coupled separately.
+    n_members
+        Solutions that are averaged, for halves of the cells that are coupled anew; an even number, two by two of all
+        cells. Their spread gives standard errors, ``energy.std``. Defaults to one of all cells, without.
     """
 
     name: ClassVar[str] = "linear"
@@ -120,12 +138,14 @@ class Linear(Parametrization):
     degree: int | None = None
     n_centers: int | None = None
     ridge: float | str = "auto"
+    n_members: int | None = None
 
     def __post_init__(self) -> None:
         if self.degree is not None:
             check_integer("degree", self.degree)
         if self.n_centers is not None:
             check_integer("n_centers", self.n_centers, minimum=0)
+        check_members(self.n_members)
         if self.ridge != "auto":
             check_positive("ridge", self.ridge)
 
@@ -207,6 +227,12 @@ class Stacked(Parametrization):
                 object.__setattr__(self, name, kind(**given))
             elif not isinstance(given, kind):
                 raise TypeError(f"{name} must be sj.{kind.__name__}(...), not {given!r}.")
+        numbers = self.kantorovich.n_members, self.network.n_members
+        if None not in numbers and numbers[0] != numbers[1]:
+            raise ValueError(
+                f"n_members={numbers[0]} of the Kantorovich potential and n_members={numbers[1]} of the network must "
+                "be the same: members stand side by side."
+            )
 
     @property
     def trained(self) -> bool:

@@ -141,6 +141,8 @@ class Solved(NamedTuple):
     """Of networks: the mean loss of each epoch, relative to a zero energy."""
     solution: Solution | None = None
     """Of features: how well their coefficients are determined."""
+    parts: Sequence[Course] = ()
+    """Of a mean over members: the cells that each of them was fitted to."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,8 @@ import optax
 from numpy.typing import NDArray
 
 from ..compute.blocks import filled, room
+from ..energy.interactions import POPULATIONS
+from .problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -26,6 +28,25 @@ PIECE = 512
 ROWS = (1024, 16384)
 #: A small problem, of one batch, is filled up to these numbers. One for all would save programs, but slow training.
 WIDTHS = (32, 128)
+
+
+class Rows(NamedTuple):
+    """The problem on the device; padding has weight zero."""
+
+    z: jax.Array
+    inputs: jax.Array
+    velocity: jax.Array
+    weight: jax.Array
+    place: jax.Array
+    pace: jax.Array
+
+
+class Others(NamedTuple):
+    """The populations on the device, padded to one size, with weights of mean one."""
+
+    points: jax.Array
+    weight: jax.Array
+    size: jax.Array
 
 
 class Updates(NamedTuple):
@@ -90,7 +111,7 @@ def _sort_keys(seed: jax.Array, number: jax.Array, n_rounds: int, n_rows: int) -
     return jnp.stack(rounds)
 
 
-def update_key(seed: jax.Array, epoch: jax.Array, number: jax.Array) -> jax.Array:
+def update_key(seed: jax.Array, epoch: Any, number: Any) -> jax.Array:
     """The key of the random numbers of one update."""
     key, _ = jax.random.split(jax.random.fold_in(jax.random.key(seed), epoch))
     return jax.random.fold_in(key, number)
@@ -101,3 +122,39 @@ def learning_rates(peak: float, n_updates: int) -> NDArray[np.float32]:
     schedule = optax.cosine_onecycle_schedule(n_updates, peak)
     # In one of few sizes: a program is compiled for each.
     return np.asarray(jax.vmap(schedule)(np.arange(1 << n_updates.bit_length())), dtype=np.float32)[:n_updates]
+
+
+def rows_of(problem: Problem, n_padded: int) -> Rows:
+    """The rows of a problem on the device, filled up to so many."""
+    arrays: tuple[NDArray[Any], ...] = (
+        problem.z,
+        problem.inputs,
+        problem.velocity,
+        problem.weight,
+        np.searchsorted(sorted(problem.populations), problem.place),
+        problem.pace,
+    )
+    # In 32 bits before they are filled up: of many rows a copy in 64 bits is what sets the peak of memory.
+    return Rows(*(_on_device(filled(_in_32_bits(array), n_padded)) for array in arrays))
+
+
+def _on_device(array: NDArray[Any]) -> jax.Array:
+    """``array`` on the device in 32 bits; not by :func:`jax.numpy.asarray`, which compiles a program for each shape."""
+    return jax.device_put(_in_32_bits(array))
+
+
+def _in_32_bits(array: NDArray[Any]) -> NDArray[Any]:
+    return array.astype(np.int32 if np.issubdtype(array.dtype, np.integer) else np.float32, copy=False)
+
+
+def others_of(problem: Problem) -> Others | None:
+    """The populations of a problem on the device, if its cells interact."""
+    if not problem.populations:
+        return None
+    populations = [problem.populations[place] for place in sorted(problem.populations)]
+    sizes = np.array([len(p.weight) for p in populations])
+    most = room(int(sizes.max()), POPULATIONS)
+    points, weight = np.zeros((len(sizes), most, problem.n_dims), np.float32), np.zeros((len(sizes), most), np.float32)
+    for k, (population, size) in enumerate(zip(populations, sizes, strict=True)):
+        points[k, :size], weight[k, :size] = population.points, population.weight * size
+    return Others(_on_device(points), _on_device(weight), _on_device(sizes))

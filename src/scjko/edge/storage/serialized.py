@@ -12,7 +12,7 @@ from ...core.energy.density import Mixture
 from ...core.energy.energy import Energy
 from ...core.energy.envelopes import KantorovichPotential, MeanPotential
 from ...core.energy.interactions import Population
-from ...core.energy.models import LinearPotential, Model, NeuralPotential
+from ...core.energy.models import EnsemblePotential, LinearPotential, Model, NeuralPotential
 from ...core.energy.terms import InteractionTerm, InternalTerm, PotentialTerm, Units
 from ...core.fitting.parametrizations import Kantorovich, Neural, Stacked
 from ...core.fitting.problem import common_speed
@@ -22,6 +22,7 @@ from ...core.timeline import Timeline
 from ...core.variation import Joined, Labelled, Separate, Smooth, Variation
 from ..options import FitOptions
 from .growth import growth_from_uns, growth_to_uns
+from .spread import spread_from_uns, spread_to_uns
 
 #: The format of a stored fit; those of version 0.1 have no number.
 FORMAT = 2
@@ -46,6 +47,8 @@ def energy_to_uns(energy: Energy) -> dict[str, Any]:
     }
     if energy.growth_field is not None:
         stored["growth"] = growth_to_uns(energy.growth_field)
+    if energy.spread is not None:
+        stored["spread"] = spread_to_uns(energy.spread)
     if energy.forecast is not None:
         stored["forecast"] = asdict(energy.forecast)
     # One entry for each place, by its number: lists of arrays of different length cannot be written to files.
@@ -80,7 +83,8 @@ def energy_from_uns(stored: Mapping[str, Any]) -> Energy:
     if told is not None:
         forecast = Forecast(float(told["damping"]), float(told["ratio"]), int(told["n_judged"]))
     growth = growth_from_uns(stored["growth"], timeline) if "growth" in stored else None
-    return Energy(potential, interaction, internal, reach=reach, forecast=forecast, growth_field=growth)
+    spread = spread_from_uns(stored["spread"]) if "spread" in stored else None
+    return Energy(potential, interaction, internal, reach, forecast, growth, spread)
 
 
 class Layout(NamedTuple):
@@ -127,13 +131,18 @@ def _potential(options: FitOptions, weights: dict[str, Any], form: Layout, timel
     return MeanPotential((_model(options, weights), KantorovichPotential()), (1 - share, share), widths)
 
 
-def _model(options: FitOptions, weights: dict[str, Any], even: bool = False) -> NeuralPotential | LinearPotential:
+def _model(
+    options: FitOptions, weights: dict[str, Any], even: bool = False
+) -> NeuralPotential | EnsemblePotential | LinearPotential:
     kind = options.parametrization
     network = kind.network if isinstance(kind, Stacked) else kind
     if isinstance(network, Neural):
         own = weights.get("part0", weights)
-        sizes = (len(own.get(name, ())) for name in ("unit_height", "ridge_height"))
-        return NeuralPotential(tuple(network.layers), even, *sizes)
+        # Members stand one after the other along a first axis.
+        first, together = (0, False) if network.n_members is None else (1, True)
+        sizes = (np.shape(own[n])[first] if n in own else 0 for n in ("unit_height", "ridge_height"))
+        single = NeuralPotential(tuple(network.layers), even, *sizes)
+        return EnsemblePotential(single) if together else single
     return LinearPotential(tuple(tuple(int(power) for power in powers) for powers in weights.pop("exponents")))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.energy.models import MEMBERS
 from ...core.energy.specification import TERMS
 from ...core.fitting.parametrizations import PARAMETRIZATIONS, TIME_LABELS, Kantorovich, Neural, Stacked
 from ...core.schemes import SCHEMES
@@ -24,6 +25,7 @@ from ..options import READY_MADE, FitOptions
 from .growth import check_growth
 from .parts import Unreadable, float32, mapping, numbers
 from .serialized import FORMAT, Layout, layout
+from .spread import check_spread, members_in
 
 #: What ``uns[key]`` of a fit always has.
 FIELDS = ("params", "times", "weights", "scaling", "version")
@@ -83,6 +85,8 @@ def _check_fit(stored: Mapping[str, Any]) -> None:
         _check_forecast(mapping(stored.get("forecast"), "forecast", ("damping", "ratio", "n_judged")))
     numbers(scaling["offsets"], "scaling/offsets", (len(times) - 1, 2))
     _check_weights(stored, params, times, n_dims)
+    if "spread" in stored:
+        check_spread(stored)
     if "growth" in stored:
         check_growth(stored["growth"], n_dims, len(times) - 1)
     if "whitening" in stored:
@@ -183,7 +187,7 @@ def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: 
         if term in weights:
             model, where, share = mapping(weights[term], f"weights/{term}"), f"weights/{term}", _share(params)
             if share is None:
-                _check_features(model, where, n_dims, told)
+                _check_features(model, where, n_dims, told, params)
             elif share == 0:
                 _check_network(model, where, n_dims, told, params)
             elif params["parametrization"] == Kantorovich.name:
@@ -223,23 +227,25 @@ def _part(stored: Mapping[str, Any], name: str, k: str, places: list[str], field
 
 def _check_network(model: Mapping[str, Any], where: str, n_dims: int, told: int, params: Mapping[str, Any]) -> None:
     layers = np.atleast_1d(_layers(params))
+    members = members_in(params)
+    first = () if members is None else (members,)
     widths = [n_dims + told, *map(int, layers), 1]
     names = [f"Dense_{i}" for i in range(len(widths) - 1)]
     # Networks in few dimensions, and those of earlier versions, have nothing beside the layers.
     sums = [f"{kind}_{part}" for kind in SUMS if any(f"{kind}_{p}" in model for p in SUM) for part in SUM]
     mapping(model, where, [*names, *sums], only=True)
     if "unit_height" in sums:
-        n = len(float32(model["unit_height"], f"{where}/unit_height", (None, n_dims)))
+        n = float32(model["unit_height"], f"{where}/unit_height", (*first, None, n_dims)).shape[-2]
         for part in SUM:
-            float32(model[f"unit_{part}"], f"{where}/unit_{part}", (n, n_dims))
+            float32(model[f"unit_{part}"], f"{where}/unit_{part}", (*first, n, n_dims))
     if "ridge_height" in sums:
-        n = len(float32(model["ridge_height"], f"{where}/ridge_height", (None,)))
-        float32(model["ridge_slope"], f"{where}/ridge_slope", (n_dims + told, n))
-        float32(model["ridge_shift"], f"{where}/ridge_shift", (n,))
+        n = float32(model["ridge_height"], f"{where}/ridge_height", (*first, None)).shape[-1]
+        float32(model["ridge_slope"], f"{where}/ridge_slope", (*first, n_dims + told, n))
+        float32(model["ridge_shift"], f"{where}/ridge_shift", (*first, n))
     for name, n, m in zip(names, widths[:-1], widths[1:], strict=True):
         dense = mapping(model[name], f"{where}/{name}", ("kernel", "bias"), only=True)
-        float32(dense["kernel"], f"{where}/{name}/kernel", (n, m))
-        float32(dense["bias"], f"{where}/{name}/bias", (m,))
+        float32(dense["kernel"], f"{where}/{name}/kernel", (*first, n, m))
+        float32(dense["bias"], f"{where}/{name}/bias", (*first, m))
 
 
 def _parts(form: Layout) -> tuple[Variation, ...]:
@@ -259,12 +265,16 @@ def _check_envelopes(model: Mapping[str, Any], where: str, n_dims: int, n_places
             raise Unreadable(f"{where}/{name}/softness is not above zero")
 
 
-def _check_features(model: Mapping[str, Any], where: str, n_dims: int, n_mixed: int) -> None:
-    mapping(model, where, ("exponents", "centers", "width", "theta"), only=True)
+def _check_features(model: Mapping[str, Any], where: str, n_dims: int, n_mixed: int, params: Mapping[str, Any]) -> None:
+    together = [MEMBERS] if MEMBERS in model else []
+    mapping(model, where, ["exponents", "centers", "width", "theta", *together], only=True)
     exponents = numbers(model["exponents"], f"{where}/exponents", (None, n_dims), whole=True)
     if exponents.size and (exponents.min() < 0 or exponents.sum(axis=1).max() > HIGHEST_DEGREE):
         raise Unreadable(f"{where}/exponents are not powers from 0 to {HIGHEST_DEGREE}")
     n_centers = len(float32(model["centers"], f"{where}/centers", (None, n_dims)))
     if not float32(model["width"], f"{where}/width", ()) > 0:
         raise Unreadable(f"{where}/width is not above zero")
-    float32(model["theta"], f"{where}/theta", (n_mixed, len(exponents) + n_centers))
+    shape = n_mixed, len(exponents) + n_centers
+    float32(model["theta"], f"{where}/theta", shape)
+    if together:
+        float32(model[MEMBERS], f"{where}/{MEMBERS}", (members_in(params), *shape))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -19,6 +19,9 @@ from ...core.timeline import time_text
 from ...core.transport import Coupling
 from ..snapshots import Snapshots
 from .shares import Labelled
+
+#: The level of the prediction regions that are checked.
+LEVEL = 0.9
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,10 @@ class Row(NamedTuple):
     """Cells of the energy's prediction that were not solved or left the range of the data."""
     share_error: float = float("nan")
     """The largest error of the share of a cell type; NaN if no types are known."""
+    coverage: float = float("nan")
+    """The fraction of held-out pairs, coupled by themselves, that prediction regions of level 0.9 hold."""
+    sharpness: float = float("nan")
+    """The mean radius of these regions; NaN, as the coverage, if there are none."""
 
 
 class Predicted(NamedTuple):
@@ -60,6 +67,15 @@ class Predicted(NamedTuple):
     untrusted: int
     floor: tuple[Cloud, Cloud]
     """Two samples of the target's population."""
+    held: Held | None = None
+    """Of the energy's prediction regions, if it has any."""
+
+
+class Held(NamedTuple):
+    """What prediction regions of level :data:`LEVEL` hold."""
+
+    coverage: float
+    sharpness: float
 
 
 class Trained(NamedTuple):
@@ -122,7 +138,9 @@ class Protocol(ABC):
                 noise = difference_error(ours, error, same_cells=method in made.paired)
                 sizes = len(cloud.weight), len(made.target.weight)
                 row = Row(*place, method, error.value, *sizes, noise, made.untrusted * (method == JUDGED))
-                found.append(row._replace(share_error=_share_error(fold, cloud, made.time)))
+                row = row._replace(share_error=_share_error(fold, cloud, made.time))
+                told = made.held if method == JUDGED else None
+                found.append(row if told is None else row._replace(**told._asdict()))
             one, other = made.floor
             apart = _distance(one, other, FLOOR, made.time).value
             found.append(Row(*place, FLOOR, apart, len(one.weight), len(other.weight), float("nan"), 0))
@@ -137,7 +155,12 @@ class Protocol(ABC):
             [row.emd for row in rows],
             [row.noise for row in rows],
         )
-        return judge(errors, what=self.what, part=self.part, test_share=self.test_share)
+        verdict = judge(errors, what=self.what, part=self.part, test_share=self.test_share)
+        covered = [row.coverage for row in rows if np.isfinite(row.coverage)]
+        if not covered:
+            return verdict
+        found = f"{100 * LEVEL:g} % prediction regions hold {100 * np.mean(covered):.0f} % of held-out cells."
+        return replace(verdict, text=f"{verdict.text} {found}")
 
 
 def _share_error(fold: Trained, cloud: Cloud, time: float) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.energy.energy import Energy
+from ...core.fitting.ensembles.regions import distances
 from ...core.judging.baselines import (
     Cloud,
     best_transport,
@@ -25,9 +26,10 @@ from ...core.judging.names import JUDGED, UNMOVED
 from ...core.motion.interpolation import best_strength, between, towards_observed, with_mass
 from ...core.schemes import scheme_of
 from ...core.timeline import Timeline, time_text
+from ...core.transport import Auto
 from ..checks import check_integer, check_option, check_positive
 from ..snapshots import Snapshots
-from .folds import Fold, Predicted, Protocol, Trained, clouds
+from .folds import LEVEL, Fold, Held, Predicted, Protocol, Trained, clouds
 
 #: Nearest training cells whose displacements are averaged.
 NEIGHBOURS = 5
@@ -99,7 +101,8 @@ class Cells(Protocol):
             made = {method: x._replace(points=moved) for method, moved in points.items()}
             made[JUDGED] = Cloud(step.positions, with_mass(x.weight, step.mass))
             untrusted = int(np.sum(~step.converged))
-            yield Predicted(t1, target, made, _paired(energy, made), untrusted, (known[k + 1], target))
+            held = _held(energy, k, x.points, made[JUDGED], target)
+            yield Predicted(t1, target, made, _paired(energy, made), untrusted, (known[k + 1], target), held)
 
 
 @dataclass(frozen=True)
@@ -206,6 +209,17 @@ def as_protocol(name: str | Protocol, test_size: float, n_splits: int) -> Protoc
     found: dict[str, Protocol] = {each.name: each for each in (Cells(test_size, n_splits), Times(), Last())}
     check_option("protocol", name, found)
     return found[name]
+
+
+def _held(energy: Energy, k: int, x: NDArray[np.float64], moved: Cloud, target: Cloud) -> Held | None:
+    """Which fraction of held-out cells, coupled by themselves, prediction regions hold."""
+    if energy.spread is None:
+        return None
+    plan = Auto().solve(x, target.points, moved.weight, target.weight)
+    away, mass = distances(moved.points, target.points, plan)
+    n_cells = (len(x) + len(target.weight)) / 2
+    radius = energy.spread.radii.at(k, LEVEL, energy.n_dims, n_cells)
+    return Held(float(mass @ (away <= radius) / mass.sum()), radius)
 
 
 def _paired(energy: Energy, methods: Iterable[str]) -> frozenset[str]:

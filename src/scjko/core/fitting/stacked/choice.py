@@ -135,7 +135,9 @@ def choose(course: Course, formulation: Formulation, asked: Stacked, random_stat
     """
     own = asked.kantorovich
     softnesses = SOFTNESSES if own.softness is None else (own.softness,)
-    numbers = MEMBERS if own.n_members is None else (own.n_members,)
+    # Members of a network stand beside members of the Kantorovich potential.
+    together = own.n_members or asked.network.n_members
+    numbers = MEMBERS if together is None else (together,)
     folds = _folds(course, numbers, random_state)
     shares = SHARES if asked.share is None else (asked.share,)
     envelopes = [Setting(softness, 1.0, n, 0) for n in numbers for softness in softnesses]
@@ -223,7 +225,8 @@ def _beside(
     networks = {}
     for updates in dict.fromkeys(setting.updates for setting in settings):
         try:
-            term = trained(fold.known, parts, formulation, asked.network, updates, random_state).term
+            network = replace(asked.network, n_members=None)
+            term = trained(fold.known, parts, formulation, network, updates, random_state).term
         except FloatingPointError:
             continue
         networks[updates] = [

@@ -121,4 +121,4 @@ def solve_kantorovich(
     """The Kantorovich potential of the members."""
     assert kantorovich.softness is not None
     weights = kantorovich_weights(parts, course, formulation, kantorovich.softness)
-    return Solved({"potential": weights}, KantorovichPotential(), None)
+    return Solved({"potential": weights}, KantorovichPotential(), None, parts=parts)

@@ -18,6 +18,8 @@ import numpy as np
 from ...condition import Conditions
 from ...energy.terms import PotentialTerm
 from ..descent import UPDATES, descend, resolved, updates_of
+from ..ensembles.training import descend_together
+from ..halves import half_problem
 from ..parametrizations import Neural
 from ..problem import Course, Formulation, Solved
 
@@ -67,6 +69,8 @@ def trained(
 ) -> Trained:
     """The network after so many updates, unless it names its epochs, on the conditions of all parts."""
     own = replace(formulation, variation=network.variation(True))
+    if network.n_members is not None:
+        return _each(course, parts, own, network, updates, random_state, on_progress)
     problem = own.problem(pooled(course, parts, own))
     if network.epochs is None:
         network = updates_of(network, len(problem.z), updates)
@@ -74,6 +78,27 @@ def trained(
     solved = descend(problem, network, random_state, on_progress)
     none = np.zeros((own.timeline.n_intervals, 2))
     posed = own.units, own.timeline, own.scheme, own.variation
+    return Trained(network, solved, PotentialTerm(solved.model, solved.weights["potential"], *posed, none))
+
+
+def _each(
+    course: Course,
+    parts: Sequence[Course],
+    formulation: Formulation,
+    network: Neural,
+    updates: int,
+    random_state: int,
+    on_progress: Callable[[float], object],
+) -> Trained:
+    """A network for each of the parts, and their mean."""
+    whole = formulation.problem(formulation.conditions(course))
+    if network.epochs is None:
+        network = updates_of(network, len(whole.z), updates)
+    network = resolved(replace(network, n_members=len(parts)), len(whole.z), formulation.scheme, formulation.variation)
+    problems = [half_problem(part, whole, formulation) for part in parts]
+    solved = descend_together(whole, problems, network, random_state, on_progress)._replace(parts=parts)
+    none = np.zeros((formulation.timeline.n_intervals, 2))
+    posed = formulation.units, formulation.timeline, formulation.scheme, formulation.variation
     return Trained(network, solved, PotentialTerm(solved.model, solved.weights["potential"], *posed, none))
 
 

@@ -11,8 +11,10 @@ import numpy as np
 from ...energy.envelopes import MeanPotential
 from ...energy.specification import Terms
 from ...schemes import Scheme
-from ...transport import Coupling
-from ..descent import UPDATES, descend, resolved
+from ...transport import Coupling, Solver
+from ..descent import UPDATES, resolved
+from ..ensembles.resampling import check_resampling, resampled
+from ..ensembles.training import train_network
 from ..parametrizations import Kantorovich, Stacked
 from ..problem import Course, Formulation, Problem, Solved
 from .choice import Choice, choose
@@ -107,6 +109,7 @@ def stack(
     formulation: Formulation,
     stacked: Stacked,
     updates: int | None,
+    solver: Solver | None,
     random_state: int,
     on_progress: Callable[[float], object],
 ) -> tuple[Stacked, Solved]:
@@ -118,8 +121,15 @@ def stack(
     assert share is not None
     if own.n_members is None:  # a network alone, which nothing was compared with
         network = resolved(stacked.network, len(problem.z), formulation.scheme, formulation.variation)
-        return replace(stacked, network=network), descend(problem, network, random_state, on_progress)
-    parts = members(course, own.n_members, random_state)
+        solved = train_network(course, problem, formulation, network, solver, random_state, on_progress)
+        return replace(stacked, network=network), solved
+    together = stacked.network.n_members
+    if together is not None:
+        check_resampling(course)
+    if share == 0 and together is not None:  # no parabolas to evaluate, so that members may have all cells
+        parts = resampled(course, together, random_state)
+    else:
+        parts = members(course, own.n_members, random_state)
     updates = usual_updates(len(problem.z)) if updates is None else updates
     network, one, term = trained(course, parts, formulation, stacked.network, updates, random_state, on_progress)
     stacked = replace(stacked, network=network)
@@ -129,4 +139,4 @@ def stack(
     weights = {"part0": one.weights["potential"], "part1": other.weights["potential"]}
     widths = term.variation.n_inputs(course.timeline, formulation.scheme.anchors), len(weights["part1"])
     model = MeanPotential((one.model, other.model), (1 - share, share), widths)
-    return stacked, one._replace(weights={"potential": weights}, model=model)
+    return stacked, one._replace(weights={"potential": weights}, model=model, parts=parts)
