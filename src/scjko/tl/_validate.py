@@ -134,19 +134,16 @@ def validate(
     ``kantorovich``
         Protocol "cells": moved by the gradient of the Kantorovich potential of the coupling, extended from the training
         cells to all points as the lower envelope of their parabolas.
-    ``ot_midpoint``, ``ot_midpoint_prior``
-        Protocol "times": the displacement interpolation of the neighbours (McCann), as it is or with the density prior
-        that the energy's interpolation has.
-    ``mixture``
-        Protocol "times": the cells of both neighbours as they are.
+    ``mixture``, ``ot_midpoint``, ``ot_midpoint_prior``
+        Protocol "times": the cells of both neighbours, their displacement interpolation (McCann), and that with the
+        density prior of the energy's interpolation.
     ``mean_shift``
         Protocol "last": the cells of the time point before, moved on at the mean velocity of the interval before it.
     ``neighbours``, ``couplings``, ``frequency``
         Protocol "clones": random walks on the graph of all cells, the couplings of the fit, the most frequent fate.
     ``floor``
-        The distance of two samples of one population: training cells of the time point and the held-out ones; with
-        protocols "times" and "last" two halves of its cells. It depends on the size of the samples, ``n_source`` and
-        ``n_target``; a prediction that is smoother or larger than a sample can lie below it.
+        The distance of two samples of one population: training and held-out cells of the time point, or two halves of
+        its cells. It depends on ``n_source`` and ``n_target``; a smoother or larger prediction can lie below it.
 
     Examples
     --------
