@@ -14,7 +14,7 @@ import scjko as sj
 @pytest.fixture(scope="module")
 def _cells():
     adata = simulate(300, random_state=10)
-    options = {"parametrization": sj.Neural(epochs=1), "progress": False}
+    options = {"parametrization": sj.Kantorovich(n_members=1), "progress": False}
     sj.tl.fit_energy(adata, "day", 5, **options)
     sj.tl.fates(adata, "fate")
     adata.obs["clone"] = adata.obs["fate"].astype(str) + (np.arange(300) % 30).astype(str)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import scjko as sj
 
-QUICK = {"parametrization": sj.Neural(epochs=1), "progress": False}
+QUICK = {"parametrization": sj.Kantorovich(n_members=1), "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ def test_members_of_an_energy_say_how_sure_fates_are(cells, monkeypatch):
     sj.tl.fates(cells, "fate")
     assert "jko_fates_std" not in cells.obsm
     energy = sj.get.energy(cells)
-    other = sj.tl.fit_energy(cells, "day", 5, parametrization=sj.Neural(epochs=5), progress=False, copy=True)
+    other = sj.tl.fit_energy(cells, "day", 5, parametrization="linear", progress=False, copy=True)
     monkeypatch.setattr(type(energy), "members", (energy, sj.get.energy(other)), raising=False)
     sj.tl.fates(cells, "fate")
     spread = cells.obsm["jko_fates_std"]

@@ -16,7 +16,7 @@ from scjko.edge.clones import clone_matrix, sisters
 def _cells():
     """Simulated cells with a fit, and clones of cells of one fate."""
     adata = simulate(600, random_state=12)
-    sj.tl.fit_energy(adata, "day", 5, parametrization=sj.Neural(epochs=1), progress=False)
+    sj.tl.fit_energy(adata, "day", 5, parametrization=sj.Kantorovich(n_members=1), progress=False)
     rng = np.random.default_rng(0)
     adata.obs["clone"] = [f"{fate}, {rng.integers(40)}" for fate in adata.obs["fate"]]
     adata.obs.loc[rng.random(600) < 0.3, "clone"] = np.nan  # not every cell has a barcode
