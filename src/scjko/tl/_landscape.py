@@ -55,8 +55,8 @@ def landscape(
         Where the landscape is believed: as near to cells as this fraction of the cells are to each other, by the
         distance of the fifth neighbour. Saddles and barriers elsewhere are marked.
     min_barrier
-        Wells divided by less than this fraction of the range of V over the cells (2 to 98 %) are one. On simulated
-        fates (seeds 10 to 12) less than 0.1 takes ripples of sampling noise for wells; without noise 0.01 is enough.
+        Wells divided by less than this fraction of the range of V over the cells (2 to 98 %) are one. Without
+        noise 0.01 is enough.
     paths
         Whether to find, for the last of the times, the path of least action to each well from the mean of the first
         snapshot.
