@@ -55,8 +55,8 @@ def landscape(
         Where the landscape is believed: as near to cells as this fraction of the cells are to each other, by the
         distance of the fifth neighbour. Saddles and barriers elsewhere are marked.
     min_barrier
-        Wells divided by less than this fraction of the range of V over the cells (2 to 98 %) are one. On simulated
-        fates (seeds 10 to 12) less than 0.1 takes ripples of sampling noise for wells; without noise 0.01 is enough.
+        Wells divided by less than this fraction of the range of V over the cells (2 to 98 %) are one. Without
+        noise 0.01 is enough.
     paths
         Whether to find, for the last of the times, the path of least action to each well from the mean of the first
         snapshot.
@@ -83,8 +83,8 @@ def landscape(
 
         - ``wells``: ``time``, ``track`` (one number for a well at all times), ``name``, ``position``, ``height``,
           ``error``, ``curvature`` (eigenvalues of the Hessian), ``solved`` (whether the slope is zero there; elsewhere
-          it is the lowest cell), ``resting`` (whether cells come to rest there; elsewhere V falls on beyond the last
-          cell, and the well is where cells are headed), ``n_cells``.
+          it is a cell that 5 % of the basin are below), ``resting`` (whether cells come to rest there; elsewhere V
+          falls on beyond the last cell, and the well is where cells are headed), ``n_cells``.
         - ``saddles``: ``time``, ``wells`` (the two rows of ``wells``), ``position``, ``height``, ``error``,
           ``curvature``, ``supported`` (whether cells are there), ``solved`` (whether the slope is zero; elsewhere it is
           the highest point of the path), ``path`` (from the first well to the second).
@@ -119,6 +119,7 @@ def landscape(
     groups = None if cluster_key is None else obs_column(adata, "cluster_key", cluster_key)
     times = _times(cells, time)
     _say_what_is_shown(cells)
+    gradient = tested(cells, random_state) if test_gradient else None
     rows = [_rows(cells, t) for t in times]
     found = [cells.coordinates[own].astype(np.float64) for own in rows]
     reliefs = [relief_of(cells.energy, t, x) for t, x in zip(times, found, strict=True)]
@@ -128,8 +129,8 @@ def landscape(
     names = names_of(charted, adata, groups)
     stored = charted.to_uns(names)
     stored["actions"] = _actions(cells, charted, paths)
-    if test_gradient:
-        stored["gradient"] = tested(cells, random_state)
+    if gradient is not None:
+        stored["gradient"] = gradient
     params = {"support": support, "min_barrier": min_barrier}
     stored["params"] = params if cluster_key is None else {**params, "cluster_key": cluster_key}
     _report(charted)

@@ -25,6 +25,8 @@ RANGE = (0.02, 0.98)
 FAR = 3.0
 #: Stationary points nearer than this are one, in units of the spread of the cells.
 ONE = 0.01
+#: The cell that stands for a basin without a well, by its rank in height: the lowest of all may be an outlier.
+BOTTOM = 0.05
 #: Cells at the bottom of a basin, at least, and the mean of their slopes, relative to the size of these, up to which
 #: they cancel.
 FEWEST, ONE_WAY = 5, 0.5
@@ -39,7 +41,7 @@ class Wells:
     curvature: Array
     """The eigenvalues of the Hessian, in increasing order."""
     solved: NDArray[np.bool_]
-    """Whether the slope is zero there; elsewhere it is the lowest cell of the basin."""
+    """Whether the slope is zero there; elsewhere it is a cell that 5 % of the basin are below."""
     resting: NDArray[np.bool_]
     """Whether cells come to rest in it; elsewhere V falls on beyond them, and it is where cells are headed."""
 
@@ -107,6 +109,7 @@ def chart(relief: Relief, cells: Array, *, support: float = 0.99, shallow: float
     group = merged(wells.heights, saddles.between, saddles.heights, least)
     wells, basin = _joined(wells, basin, group)
     saddles = _distinct(saddles, group[saddles.between])
+    saddles.paths[:, [0, -1]] = wells.points[saddles.between]
     lowest = barriers_of(len(wells.heights), saddles.between, saddles.heights)[tuple(saddles.between.T)]
     saddles = _once(_rows(saddles, np.flatnonzero(saddles.solved | (saddles.heights <= lowest))), relief.length)
     return Chart(wells, saddles, basin, cells)
@@ -124,7 +127,8 @@ def _wells(relief: Relief, x: Array, height: Array, basin: Index, there: Support
     # Newton's method may leave for another stationary point, or find none where V has a kink.
     near = np.linalg.norm(found.points - lowest, axis=1) <= FAR * spacing
     solved = found.converged & near & (found.curvature[:, 0] > 0) & there.holds(found.points)
-    points = np.where(solved[:, None], found.points, lowest)
+    low = [rows[np.argsort(height[rows], kind="stable")[int(BOTTOM * len(rows))]] for rows in members]
+    points = np.where(solved[:, None], found.points, x[np.array(low, dtype=np.int64)])
     rests = np.array([_rests(slope[rows], height[rows]) for rows in members])
     kept = np.array([len(rows) >= FEWEST for rows in members])
     number = np.where(kept, np.cumsum(kept) - 1, -1)
