@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,9 +12,13 @@ from matplotlib.collections import LineCollection, PathCollection
 
 import scjko as sj
 
-FUNCTIONS = {name: getattr(sj.pl, name) for name in sj.pl.__all__}
+FUNCTIONS = {name: getattr(sj.pl, name) for name in sj.pl.__all__} | {
+    "sankey": partial(sj.pl.sankey, cluster_key="fate")
+}
 #: Plots that need no more than one fit with a potential.
-OF_A_POTENTIAL = sorted(set(FUNCTIONS) - {"interaction", "validation", "growth"})
+OF_A_POTENTIAL = sorted(
+    set(FUNCTIONS) - {"interaction", "validation", "growth", "fates", "ancestry", "sankey", "barriers"}
+)
 NOT_SHOWN = {
     name: {"n_frames": 3, "return_fig": True} if name == "animation" else {"show": False} for name in FUNCTIONS
 }
@@ -154,9 +159,12 @@ def test_an_unknown_keyword_is_named_with_those_there_are(name, fitted):
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"landscape", "level_curves", "velocity"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(FUNCTIONS) - {"ancestry", "fates", "landscape", "level_curves", "velocity"})
+)
 def test_a_basis_where_none_is_taken_names_the_plots_that_take_one(name, fitted):
-    with pytest.raises(TypeError, match=f"{name} takes no 'basis', which landscape, level_curves and velocity take"):
+    taking = "ancestry, fates, landscape, level_curves and velocity"
+    with pytest.raises(TypeError, match=f"{name} takes no 'basis', which {taking} take"):
         draw(name, fitted, basis="umap")
 
 
@@ -267,7 +275,7 @@ def test_a_column_where_a_colour_is_taken_names_the_plots_that_take_columns(name
         ("couplings", {"random_state": -1}, "random_state=-1 is too small"),
         ("trajectories", {"random_state": "a"}, "random_state must be a whole number"),
         ("animation", {"path": 3}, r"path must be the name of a file that ends in \.gif or \.mp4, not 3"),
-        ("history", {"ax": "mine"}, "ax must be 1 matplotlib Axes, one for each panel, not 'mine'"),
+        ("history", {"ax": "mine"}, "ax must be 2 matplotlib Axes, one for each panel, not 'mine'"),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_named(name, options, message, fitted):

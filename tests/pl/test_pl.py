@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,8 +14,12 @@ from matplotlib.figure import Figure
 
 import scjko as sj
 
-FUNCTIONS = {name: getattr(sj.pl, name) for name in sj.pl.__all__}
-OF_A_POTENTIAL = sorted(set(FUNCTIONS) - {"interaction", "validation", "animation", "growth"})
+FUNCTIONS = {name: getattr(sj.pl, name) for name in sj.pl.__all__} | {
+    "sankey": partial(sj.pl.sankey, cluster_key="fate")
+}
+#: Plots that need no more than one fit with a potential, and those that need what is computed from it.
+COMPUTED = {"fates", "ancestry", "sankey", "barriers"}
+OF_A_POTENTIAL = sorted(set(FUNCTIONS) - {"interaction", "validation", "animation", "growth"} - COMPUTED)
 
 
 @pytest.fixture(autouse=True)
@@ -56,13 +61,13 @@ def test_a_fit_under_another_key_is_drawn_and_nothing_is_written(name, fitted):
     assert (set(fitted.obs), set(fitted.obsm), set(fitted.uns)) == before
 
 
-@pytest.mark.parametrize("name", [*OF_A_POTENTIAL, "interaction", "animation"])
+@pytest.mark.parametrize("name", [*OF_A_POTENTIAL, *sorted(COMPUTED), "interaction", "animation"])
 def test_before_a_fit_the_message_says_what_to_run(name, adata):
     with pytest.raises(KeyError, match=r"run sj\.tl\.fit_energy"):
         FUNCTIONS[name](adata, show=False)
 
 
-@pytest.mark.parametrize("name", [*OF_A_POTENTIAL, "interaction", "animation"])
+@pytest.mark.parametrize("name", [*OF_A_POTENTIAL, *sorted(COMPUTED), "interaction", "animation"])
 def test_a_key_of_something_else_is_named(name, fitted):
     fitted.uns["paga"] = {"groups": "day"}
     with pytest.raises(ValueError, match="is not a fitted energy"):

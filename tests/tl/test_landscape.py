@@ -88,7 +88,7 @@ def test_fates_are_wells(charted):
     assert actions["well"].tolist() == np.flatnonzero(last).tolist() and (actions["action"] >= 0).all()
     np.testing.assert_allclose(actions["path"][:, -1], wells["position"][last])
     assert actions["time"][[0, -1]].tolist() == [0, 7]
-    assert np.isnan(wells["error"]).all()
+    assert (wells["error"] > 0).all()
 
 
 def test_columns_have_one_length_and_point_to_wells(charted):
@@ -139,7 +139,8 @@ def test_errors_are_those_of_the_members():
             return self.factor * energy.potential(x, t) + self.shift
 
     def stored(members):
-        several = SimpleNamespace(members=members, potential=energy.potential, n_dims=2)
+        spread = SimpleNamespace(potential=np.sqrt(2))  # of two members that have nothing in common
+        several = SimpleNamespace(members=members, spread=spread, has_std=True, potential=energy.potential, n_dims=2)
         return Charted(several, np.zeros(1), [one], [np.arange(400)], tracked([one])).to_uns(list("abcd"))
 
     shifted = stored((Raised(0.0, 1.0), Raised(2.0, 1.0)))
