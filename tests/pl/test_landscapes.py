@@ -250,14 +250,14 @@ def _sure():
 
 
 def test_maps_fade_where_the_standard_deviation_exceeds_the_differences_of_height(_sure):
-    veils = []
+    masks = []
     for std in (0.0, 100.0):
         _sure.obs["jko_potential_std"] = std
         axes = sj.pl.level_curves(_sure, times=[2], show=False)
         (axes,) = axes if isinstance(axes, list) else [axes]
-        veils.append(np.asarray(axes.images[0].get_array())[..., 3])
-    assert veils[0].min() == 0
-    np.testing.assert_allclose(veils[1], 0.9)
+        masks.append(np.asarray(axes.images[0].get_array())[..., 3])
+    assert masks[0].min() == 0
+    np.testing.assert_allclose(masks[1], 0.9)
 
 
 @pytest.mark.parametrize(("std", "faint"), [(0.0, False), (100.0, True)])
