@@ -216,7 +216,7 @@ def of_members(made: CellChain, member: Mask, n_neighbors: int = NEIGHBOURS) -> 
     """
     points, times = made.snapshots.points, made.snapshots.times
     found = []
-    for energy in getattr(made.cells.energy, "members", ()):
+    for energy in made.cells.energy.members:
         transitions = []
         for k, x in enumerate(points[:-1]):
             moved = energy.move(x, float(times[k]), float(times[k + 1])).positions

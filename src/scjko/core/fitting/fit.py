@@ -128,7 +128,8 @@ def fit(
     energy = replace(energy, potential_term=shifted)
     energy = with_spread(replace(energy, forecast=judged(energy.field, points, weights)), solved.parts, course)
     explained, left = _explained(energy, rows)
-    if not np.isfinite(left):  # the last update, or nearly singular equations, may overflow where the loss did not
+    # The last update, or nearly singular equations, may overflow where the loss did not; constants are of all cells.
+    if not (np.isfinite(left) and np.isfinite(shifted.offsets).all()):
         raise FloatingPointError(
             "The fitted energy is not a number at every cell: its weights overflowed. Lower learning_rate or, of a "
             "linear energy, raise ridge; and check the representation for extreme values."

@@ -67,38 +67,24 @@ def trained(
     random_state: int,
     on_progress: Callable[[float], object] = lambda fraction: None,
 ) -> Trained:
-    """The network after so many updates, unless it names its epochs, on the conditions of all parts."""
-    own = replace(formulation, variation=network.variation(True))
-    if network.n_members is not None:
-        return _each(course, parts, own, network, updates, random_state, on_progress)
-    problem = own.problem(pooled(course, parts, own))
+    """The network after so many updates, unless it names its epochs, on the conditions of all parts.
+
+    With members, the mean of a network for each part.
+    """
+    own, together = replace(formulation, variation=network.variation(True)), network.n_members is not None
+    problem = own.problem(own.conditions(course) if together else pooled(course, parts, own))
     if network.epochs is None:
         network = updates_of(network, len(problem.z), updates)
+    if together:
+        network = replace(network, n_members=len(parts))
     network = resolved(network, len(problem.z), own.scheme, own.variation)
-    solved = descend(problem, network, random_state, on_progress)
+    if together:
+        problems = [half_problem(part, problem, own) for part in parts]
+        solved = descend_together(problem, problems, network, random_state, on_progress)._replace(parts=parts)
+    else:
+        solved = descend(problem, network, random_state, on_progress)
     none = np.zeros((own.timeline.n_intervals, 2))
     posed = own.units, own.timeline, own.scheme, own.variation
-    return Trained(network, solved, PotentialTerm(solved.model, solved.weights["potential"], *posed, none))
-
-
-def _each(
-    course: Course,
-    parts: Sequence[Course],
-    formulation: Formulation,
-    network: Neural,
-    updates: int,
-    random_state: int,
-    on_progress: Callable[[float], object],
-) -> Trained:
-    """A network for each of the parts, and their mean."""
-    whole = formulation.problem(formulation.conditions(course))
-    if network.epochs is None:
-        network = updates_of(network, len(whole.z), updates)
-    network = resolved(replace(network, n_members=len(parts)), len(whole.z), formulation.scheme, formulation.variation)
-    problems = [half_problem(part, whole, formulation) for part in parts]
-    solved = descend_together(whole, problems, network, random_state, on_progress)._replace(parts=parts)
-    none = np.zeros((formulation.timeline.n_intervals, 2))
-    posed = formulation.units, formulation.timeline, formulation.scheme, formulation.variation
     return Trained(network, solved, PotentialTerm(solved.model, solved.weights["potential"], *posed, none))
 
 
