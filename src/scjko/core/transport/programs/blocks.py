@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...compute.parallel import one_thread, side_by_side
 from .column_generation import Solved, generate_columns
+from .forest import without_cycles
 from .plan import Plan, squared
 from .pricing import price, price_side_by_side
 from .problem import Problem
@@ -42,6 +43,10 @@ def refined(
     """The plan after a sweep in blocks of at most ``size`` pairs, with aligned potentials."""
     blocks = sweep(problem, plan, potentials, size, tolerance, rng)
     plan = Plan.union([block.solved.plan for block in blocks], len(problem.y))
+    if len(plan.mass) > size and len(plan.mass) >= len(problem.x) + len(problem.y):
+        # Of several blocks a cell may be in each, with other partners.
+        cost = squared(problem.x, problem.y, plan.source, plan.target, problem.cap)
+        plan = without_cycles(plan, cost, len(problem.x), len(problem.y))
     return Refined(plan, aligned(problem, blocks, clusters), len(blocks) == 1)
 
 
