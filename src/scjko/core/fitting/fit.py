@@ -90,11 +90,11 @@ def fit(
     weights = [np.full(len(x), 1 / len(x)) for x in points] if point_weights is None else point_weights
     course, choice = Course(points, weights, couplings, timeline, growth), None
     if isinstance(parametrization, Kantorovich | Stacked):
-        posed = scheme_of(scheme, static=not time_varying), time_varying, terms
-        parametrization, choice = settled(course, parametrization, *posed, random_state)
+        of_scheme = scheme_of(scheme, static=not time_varying)
+        parametrization, choice = settled(course, parametrization, of_scheme, time_varying, terms, random_state)
     variation = parametrization.variation(time_varying)
     formulation = Formulation.of(course, scheme_of(scheme, static=variation.static), variation)
-    rows, units = formulation.conditions(course), formulation.units
+    units = formulation.units
     populations = formulation.populations(course, random_state) if terms.interaction else {}
     even = terms.interaction is not None and terms.interaction.even
     mixtures: dict[float, Mixture] = {}
@@ -104,7 +104,11 @@ def fit(
         mixtures = formulation.densities(course, n_components, random_state)
         noise = estimate_noise(course, units, bool(populations), n_components, random_state)
     beta = 0.0 if noise is None else noise.inner
-    problem = formulation.problem(rows, populations, mixtures, even, beta)
+    posed = formulation
+    if isinstance(parametrization, Stacked):  # its network alone is trained on the rows
+        posed = replace(formulation, variation=parametrization.network.variation(time_varying))
+    # The rows of many cells are most of the memory: they are not kept while a network is trained.
+    problem = posed.problem(posed.conditions(course), populations, mixtures, even, beta)
     if isinstance(parametrization, Linear):
         solved = solve_linear(course, problem, formulation, parametrization, random_state, solver)
     elif isinstance(parametrization, Kantorovich):
@@ -118,16 +122,15 @@ def fit(
         )
     else:
         assert isinstance(parametrization, Neural)
-        parametrization = resolved(parametrization, len(rows.points), formulation.scheme, variation)
-        posed_as = course, problem, formulation, parametrization, solver
-        solved = train_network(*posed_as, random_state, on_progress)
+        parametrization = resolved(parametrization, len(problem.z), formulation.scheme, variation)
+        solved = train_network(course, problem, formulation, parametrization, solver, random_state, on_progress)
     energy = _assembled(solved, formulation, problem, noise)
     energy = replace(energy, reach=_reach(course, units), growth_field=None if growth is None else growth.field)
     sources = None if growth is None else course.sources
     shifted = replace(energy.potential_term, offsets=offsets(energy.field, points, weights, sources))
     energy = replace(energy, potential_term=shifted)
     energy = with_spread(replace(energy, forecast=judged(energy.field, points, weights)), solved.parts, course)
-    explained, left = _explained(energy, rows)
+    explained, left = _explained(energy, formulation.conditions(course))
     # The last update, or nearly singular equations, may overflow where the loss did not; constants are of all cells.
     if not (np.isfinite(left) and np.isfinite(shifted.offsets).all()):
         raise FloatingPointError(

@@ -21,7 +21,7 @@ from ..descent import UPDATES, descend, resolved, updates_of
 from ..ensembles.training import descend_together
 from ..halves import half_problem
 from ..parametrizations import Neural
-from ..problem import Course, Formulation, Solved
+from ..problem import Course, Formulation, Problem, Solved
 
 #: Updates of a network that are tried, as multiples of the number of conditions, at least and at most. Longer training
 #: fits the noise of few cells: 313 B cells are predicted best after some 250 updates, 781 haematopoietic cells after
@@ -66,13 +66,18 @@ def trained(
     updates: int,
     random_state: int,
     on_progress: Callable[[float], object] = lambda fraction: None,
+    problem: Problem | None = None,
 ) -> Trained:
     """The network after so many updates, unless it names its epochs, on the conditions of all parts.
 
-    With members, the mean of a network for each part.
+    If the parts do not have all cells, on those of the course, which ``problem`` poses where it is known already. With
+    members, the mean of a network for each part.
     """
     own, together = replace(formulation, variation=network.variation(True)), network.n_members is not None
-    problem = own.problem(own.conditions(course) if together else pooled(course, parts, own))
+    if not together and sum(_n_cells(part) for part in parts) >= _n_cells(course):
+        problem = own.problem(pooled(parts, own))
+    elif problem is None:
+        problem = own.problem(own.conditions(course))
     if network.epochs is None:
         network = updates_of(network, len(problem.z), updates)
     if together:
@@ -88,11 +93,12 @@ def trained(
     return Trained(network, solved, PotentialTerm(solved.model, solved.weights["potential"], *posed, none))
 
 
-def pooled(course: Course, parts: Sequence[Course], formulation: Formulation) -> Conditions:
-    """The conditions of all parts together or, if the parts do not have all cells, those of the course."""
-    n_cells = [sum(map(len, each.points)) for each in (course, *parts)]
-    if sum(n_cells[1:]) < n_cells[0]:
-        return formulation.conditions(course)
+def pooled(parts: Sequence[Course], formulation: Formulation) -> Conditions:
+    """The conditions of all parts together."""
     rows = [formulation.conditions(part) for part in parts]
     together = Conditions(*(np.concatenate(column) for column in zip(*rows, strict=True)))
     return together._replace(weight=together.weight / len(parts))
+
+
+def _n_cells(course: Course) -> int:
+    return sum(map(len, course.points))

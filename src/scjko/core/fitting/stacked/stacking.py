@@ -131,7 +131,9 @@ def stack(
     else:
         parts = members(course, own.n_members, random_state)
     updates = usual_updates(len(problem.z)) if updates is None else updates
-    network, one, term = trained(course, parts, formulation, stacked.network, updates, random_state, on_progress)
+    network, one, term = trained(
+        course, parts, formulation, stacked.network, updates, random_state, on_progress, problem
+    )
     stacked = replace(stacked, network=network)
     if share == 0:
         return stacked, one
