@@ -20,6 +20,8 @@ def test_a_fit_is_measured_in_a_process_of_its_own(tmp_path):
     assert (phases > 0).all() and phases.sum() == pytest.approx(row["seconds"], rel=0.1)
     assert 0.1 < row["memory"] < 8
     assert row["emd"] == pytest.approx(row["emd_reference"]), "of few cells, both fits are one"
+    assert row["plane"] == pytest.approx(row["plane_reference"]) and 0 < row["plane"] < row["emd"]
+    assert 0 < row["plane_floor"] < row["floor"], "a projection brings samples nearer"
     assert row["compiled"] == 0, "the second fit of a shape compiles nothing"
     assert 0 < row["throughput"] < 2
     assert (tmp_path / "speed.png").exists() and (tmp_path / "speed.csv").exists()

@@ -99,12 +99,14 @@ def conditions(
     for k, (coupling, gap) in enumerate(zip(couplings, timeline.gaps, strict=True)):
         for anchor in scheme.anchors:
             z, displacement, weight = anchored(points[k], points[k + 1], coupling, anchor)
-            kept = weight > 0  # cells without weight have no condition
-            n = np.count_nonzero(kept)
-            rows.append(
-                (z[kept], displacement[kept] / gap, weight[kept], np.full(n, k), np.full(n, anchor), np.full(n, gap))
-            )
-    return Conditions(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+            velocity, kept = displacement / gap, weight > 0
+            if not kept.all():  # cells without weight have no condition
+                z, velocity, weight = z[kept], velocity[kept], weight[kept]
+            n = len(z)
+            rows.append((z, velocity, weight, np.full(n, k), np.full(n, anchor), np.full(n, gap)))
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    rows.clear()  # of many cells these are most of the memory: no column is kept twice
+    return Conditions(*(np.concatenate(columns.pop(0)) for _ in Conditions._fields))
 
 
 def anchored(x: Array, y: Array, coupling: Coupling | OperatorCoupling, anchor: float) -> tuple[Array, Array, Array]:
