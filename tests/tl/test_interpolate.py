@@ -18,13 +18,16 @@ QUICK = {"parametrization": sj.Neural(epochs=5), "progress": False}
 def test_cells_of_both_sides_pooled_by_position(fitted):
     days = np.unique(fitted.obs["day"])
     time = 0.75 * days[0] + 0.25 * days[1]
-    made = sj.tl.interpolate(fitted, time, density_prior=None)
+    made = sj.tl.interpolate(fitted, time, density_prior=None, asynchrony=None)
     by_side = made.obs.groupby("jko_side")["jko_weight"].sum()
-    assert by_side["before"] == pytest.approx(0.75) and by_side["after"] == pytest.approx(0.25)
+    before, after = (
+        share * np.sum(fitted.obs["day"] == day) for share, day in zip((0.75, 0.25), days[:2], strict=True)
+    )
+    assert by_side["before"] == pytest.approx(before / (before + after)) and by_side.sum() == pytest.approx(1)
     assert set(made.obs.loc[made.obs["jko_side"] == "before", "jko_source_time"]) == {days[0]}
     assert set(made.obs.loc[made.obs["jko_side"] == "after", "jko_source_time"]) == {days[1]}
     assert (made.obs["day"] == time).all() and not made.obs["jko_forecast"].any()
-    assert made.uns["jko_interpolation"] == {"density_prior": 0.0}
+    assert made.uns["jko_interpolation"] == {"density_prior": 0.0, "asynchrony": 0.0}
     energy, x = sj.get.energy(fitted), fitted.obsm["X_jko"]
     for row, start in ((0, days[0]), (made.n_obs - 1, days[1])):
         (source,) = np.flatnonzero(fitted.obs_names == made.obs["jko_source"].iloc[row])
@@ -91,6 +94,7 @@ def test_rows_do_not_matter(fitted):
         ({"times": 3, "density_prior": 2}, ValueError, "density_prior=2 must be a number from 0 to 1"),
         ({"times": 3, "density_prior": "strong"}, ValueError, "density_prior='strong'"),
         ({"times": 3, "density_prior": 1j}, ValueError, "density_prior=1j"),
+        ({"times": 3, "asynchrony": -0.1}, ValueError, "asynchrony=-0.1 must be a number from 0 to 1"),
         ({"times": 3, "key": "other"}, KeyError, "other"),
         ({"times": np.nan}, ValueError, "times"),
     ],

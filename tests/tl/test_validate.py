@@ -98,7 +98,7 @@ def test_every_time_in_between_is_left_out_in_turn():
     frame = sj.tl.validate(adata, "day", protocol="times", **QUICK)
     days = np.unique(adata.obs["day"])
     assert list(frame["time"].unique()) == list(days[1:-1])
-    baselines = {"persistence", "ot_midpoint", "ot_midpoint_prior", "mixture"}
+    baselines = {"persistence", "ot_midpoint", "ot_midpoint_prior", "ot_asynchronous", "mixture"}
     assert set(frame["method"]) == {"scjko", "floor"} | baselines
     means = frame.groupby("method")["emd"].mean()
     assert means["floor"] < means["scjko"] < 0.6 * means["mixture"]

@@ -24,6 +24,7 @@ LOOKS = {
     "mean_shift": (PALETTE[1], "s"),
     "kernel_ridge": (PALETTE[2], "v"),
     "ot_midpoint_prior": (PALETTE[2], "v"),
+    "ot_asynchronous": (PALETTE[6], "X"),
     "ot_nearest": (PALETTE[3], "^"),
     "mixture": (PALETTE[3], "^"),
     "linear_map": (PALETTE[5], "<"),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from anndata import AnnData
 from anndata.utils import make_index_unique
 
 from ..core.energy.energy import Energy
-from ..core.motion.interpolation import Interpolated, best_strength, between, forecast_from, towards_observed
+from ..core.motion.interpolation import Interpolated, Rule, best_rule, between, forecast_from, towards_observed
 from ..core.timeline import time_text
 from ..edge.checks import check_integer
 from ..edge.diagnosis import warn_of_untrusted
@@ -24,7 +24,8 @@ def interpolate(
     adata: AnnData,
     times: float | str | Iterable[float | str],
     *,
-    density_prior: float | str | None = "auto",
+    density_prior: float | Literal["auto"] | None = "auto",
+    asynchrony: float | Literal["auto"] | None = "auto",
     forecast: bool = True,
     key: str = "jko",
     random_state: int = 0,
@@ -32,7 +33,7 @@ def interpolate(
     """Cells at times that were not measured.
 
     Between two time points the cells of the one before are moved forward and those of the one after moved back, and
-    pooled: the nearer time point weighs more.
+    pooled: the nearer time point weighs more, and the one with more cells.
 
     Parameters
     ----------
@@ -46,6 +47,11 @@ def interpolate(
         a random one of its 30 nearest observed cells. ``"auto"`` chooses it by leaving out measured time points in
         turn, never using the requested time; with fewer than three of them it is 0. ``None`` is 0. Cells at measured
         times and forecasts are not pulled.
+    asynchrony
+        How far cells are ahead or behind along their paths: 0 if all have come equally far, 1 if each is where one of
+        the two time points saw it. The fraction of the path follows a beta distribution around that of the time, whose
+        variance is this fraction of the largest. ``"auto"`` chooses it as the density prior; with fewer than three time
+        points it is 0.2. ``None`` is 0.
     forecast
         Whether times beyond the last time point are allowed. They are forecast by the field at the last one.
     key
@@ -72,7 +78,7 @@ def interpolate(
     ``obs["jko_converged"]``
         Whether the position can be trusted: the step was solved and stayed in the range of the data.
 
-    ``uns["jko_interpolation"]`` holds the ``density_prior`` used.
+    ``uns["jko_interpolation"]`` holds the ``density_prior`` and the ``asynchrony`` used.
 
     Examples
     --------
@@ -93,11 +99,11 @@ def interpolate(
             f"adata has the time points {_listed(snapshots.times)}, and the fit those at {_listed(energy.times)}; "
             "interpolation needs the cells of every time point that was fitted."
         )
-    strength = _strength(density_prior, snapshots, random_state)
-    parts = [_at(energy, snapshots, time, strength, random_state) for time in wanted]
+    rule = _rule(density_prior, asynchrony, snapshots, random_state)
+    parts = [_at(energy, snapshots, time, rule, random_state) for time in wanted]
     made = _assemble(parts, wanted, snapshots, energy, adata.obs_names, cells.keys, cells.time_key)
     warn_of_untrusted(made.obs[cells.keys.converged].to_numpy(), cells.keys.converged)
-    made.uns[f"{key}_interpolation"] = {"density_prior": strength}
+    made.uns[f"{key}_interpolation"] = {"density_prior": rule.strength, "asynchrony": rule.asynchrony}
     return made
 
 
@@ -120,25 +126,38 @@ def _listed(times: Iterable[float]) -> str:
     return ", ".join(map(time_text, times))
 
 
-def _strength(density_prior: Any, snapshots: Snapshots, random_state: int) -> float:
-    if density_prior is None:
+def _rule(density_prior: Any, asynchrony: Any, snapshots: Snapshots, random_state: int) -> Rule:
+    """The rule as requested, with what is ``"auto"`` chosen by leaving out time points."""
+    given = {"density_prior": density_prior, "asynchrony": asynchrony}
+    values = {name: _checked(name, value) for name, value in given.items()}
+    best = Rule()
+    if None in values.values():
+        best = best_rule(clouds(snapshots), snapshots.times, random_state)
+    strength, spread = values.values()
+    return Rule(best.strength if strength is None else strength, best.asynchrony if spread is None else spread)
+
+
+def _checked(name: str, value: Any) -> float | None:
+    """A number from 0 to 1, or ``None`` if it is to be chosen."""
+    if value is None:
         return 0.0
-    if isinstance(density_prior, str) and density_prior == "auto":
-        return best_strength(clouds(snapshots), snapshots.times, random_state)
-    if not isinstance(density_prior, Real) or isinstance(density_prior, bool) or not 0 <= float(density_prior) <= 1:
-        raise ValueError(f"density_prior={density_prior!r} must be a number from 0 to 1, 'auto' or None.")
-    return float(density_prior)
+    if isinstance(value, str) and value == "auto":
+        return None
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) <= 1:
+        raise ValueError(f"{name}={value!r} must be a number from 0 to 1, 'auto' or None.")
+    return float(value)
 
 
-def _at(energy: Energy, snapshots: Snapshots, time: float, strength: float, seed: int) -> Interpolated:
+def _at(energy: Energy, snapshots: Snapshots, time: float, rule: Rule, seed: int) -> Interpolated:
     known = clouds(snapshots)
     if time > energy.times[-1]:
         return forecast_from(energy, known[-1], energy.times[-1], time, seed)
     k = energy.timeline.containing(time)
-    found = between(energy, known[k], known[k + 1], (energy.times[k], energy.times[k + 1]), time, seed)
-    if strength > 0 and time not in energy.times:
+    ends = energy.times[k], energy.times[k + 1]
+    found = between(energy, known[k], known[k + 1], ends, time, seed, asynchrony=rule.asynchrony)
+    if rule.strength > 0 and time not in energy.times:
         observed = snapshots.coordinates[snapshots.cell_weights > 0]
-        pulled = towards_observed(found.cloud.points, observed, strength, seed)
+        pulled = towards_observed(found.cloud.points, observed, rule.strength, seed)
         found = found._replace(cloud=found.cloud._replace(points=pulled))
     return found
 

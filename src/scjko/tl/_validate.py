@@ -134,9 +134,9 @@ def validate(
     ``kantorovich``
         Protocol "cells": moved by the gradient of the Kantorovich potential of the coupling, extended from the training
         cells to all points as the lower envelope of their parabolas.
-    ``mixture``, ``ot_midpoint``, ``ot_midpoint_prior``
-        Protocol "times": the cells of both neighbours, their displacement interpolation (McCann), and that with the
-        density prior of the energy's interpolation.
+    ``mixture``, ``ot_midpoint``, ``ot_midpoint_prior``, ``ot_asynchronous``
+        Protocol "times": the cells of both neighbours, their displacement interpolation (McCann), that with the density
+        prior of the energy's interpolation, and that with its asynchrony too.
     ``mean_shift``
         Protocol "last": the cells of the time point before, moved on at the mean velocity of the interval before it.
     ``neighbours``, ``couplings``, ``frequency``

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, lstsq
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
+from scipy.stats import beta
 from sklearn.kernel_ridge import KernelRidge
 
 from ..compute.neighbours import nearest
@@ -197,10 +198,33 @@ def last_mean_shift(before: Cloud, last: Cloud, gap_before: float, gap: float) -
     return last._replace(points=last.points + gap * velocity)
 
 
-def midpoint(source: Array, target: Array, coupling: Coupling, fraction: float) -> Cloud:
+def midpoint(
+    source: Array, target: Array, coupling: Coupling, fraction: float, asynchrony: float = 0.0, random_state: int = 0
+) -> Cloud:
     """The displacement interpolation of two snapshots (McCann 1997): every pair part of the way along its line."""
-    points = (1 - fraction) * source[coupling.source] + fraction * target[coupling.target]
-    return Cloud(points, coupling.weight)
+    starts, ends = source[coupling.source], target[coupling.target]
+    return Cloud(along(starts, ends, fraction, asynchrony, random_state), coupling.weight)
+
+
+def along(starts: Array, ends: Array, fraction: float, asynchrony: float, random_state: int = 0) -> Array:
+    """Points on lines, a ``fraction`` of them behind them on average (:func:`progress`)."""
+    ahead = progress(len(starts), fraction, asynchrony, random_state)[:, None]
+    return np.asarray((1 - ahead) * starts + ahead * ends)
+
+
+def progress(n_cells: int, fraction: float, asynchrony: float, random_state: int = 0) -> Array:
+    """How far each cell has come, as a fraction of its path, where they have come as far as ``fraction`` on average.
+
+    Cells of one snapshot stand at different developmental times. The fractions follow a beta distribution whose
+    variance is ``asynchrony`` times the largest, fraction · (1 − fraction): with 0 all cells are half-way together, as
+    in McCann's interpolation, and with 1 each is at one of the ends, as in the mixture of both snapshots. They are
+    quantiles in random order, so that few cells follow the distribution too.
+    """
+    if asynchrony == 0:
+        return np.full(n_cells, fraction)
+    levels = (np.random.default_rng(random_state).permutation(n_cells) + 0.5) / n_cells
+    concentration = 1 / asynchrony - 1
+    return np.asarray(beta.ppf(levels, fraction * concentration, (1 - fraction) * concentration))
 
 
 def mixture(source: Cloud, target: Cloud, fraction: float) -> Cloud:

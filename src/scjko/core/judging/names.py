@@ -19,6 +19,7 @@ SPOKEN = {
     "kantorovich": "the Kantorovich potential",
     "ot_midpoint": "the OT midpoint",
     "ot_midpoint_prior": "the OT midpoint with the density prior",
+    "ot_asynchronous": "asynchronous OT paths with the density prior",
     "mixture": "the mixture of both neighbours",
     "mean_shift": "the last mean shift",
     "neighbours": "neighbours on the pooled graph",

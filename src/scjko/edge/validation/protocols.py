@@ -23,7 +23,7 @@ from ...core.judging.baselines import (
     transport,
 )
 from ...core.judging.names import JUDGED, UNMOVED
-from ...core.motion.interpolation import best_strength, between, towards_observed, with_mass
+from ...core.motion.interpolation import best_rule, between, towards_observed, with_mass
 from ...core.schemes import scheme_of
 from ...core.timeline import Timeline, time_text
 from ...core.transport import Auto
@@ -142,18 +142,20 @@ class Times(Protocol):
         k = energy.timeline.containing(time)
         before, after, ends = known[k], known[k + 1], (train.times[k], train.times[k + 1])
         fraction = (time - ends[0]) / (ends[1] - ends[0])
-        strength = best_strength(known, train.times)
+        rule = best_rule(known, train.times)
 
         def pulled(cloud: Cloud) -> Cloud:
-            return cloud._replace(points=towards_observed(cloud.points, train.coordinates, strength))
+            return cloud._replace(points=towards_observed(cloud.points, train.coordinates, rule.strength))
 
-        found = between(energy, before, after, ends, time)
-        straight = midpoint(before.points, after.points, couplings[k], fraction)
+        found = between(energy, before, after, ends, time, asynchrony=rule.asynchrony)
+        lines = before.points, after.points, couplings[k], fraction
+        straight = midpoint(*lines)
         made = {
             JUDGED: pulled(found.cloud),
             UNMOVED: before,
             "ot_midpoint": straight,
             "ot_midpoint_prior": pulled(straight),
+            "ot_asynchronous": pulled(midpoint(*lines, rule.asynchrony)),
             "mixture": mixture(before, after, fraction),
         }
         untrusted = int(np.sum(~found.converged))
