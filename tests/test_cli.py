@@ -13,7 +13,7 @@ from scjko.cli.main import main
 def test_demo_writes_what_it_says(tmp_path, capsys):
     assert main(["demo", "-o", str(tmp_path / "out"), "--n-cells", "400"]) == 0
     printed = capsys.readouterr().out
-    for name in ("fit.h5ad", "level_curves.png", "landscape.png", "recovery.png"):
+    for name in ("fit.h5ad", "report.html", "level_curves.png", "landscape.png", "recovery.png"):
         assert str(tmp_path / "out" / name) in printed
     assert "correlation of fitted and true potential" in printed
     energy = sj.get.energy(anndata.read_h5ad(tmp_path / "out" / "fit.h5ad"))

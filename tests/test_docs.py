@@ -47,7 +47,18 @@ def test_every_page_can_be_reached_from_the_home_page():
 
 
 NAMESPACES = [name for name in sj.__all__ if inspect.ismodule(getattr(sj, name))]
-OBJECTS = [name for name in sj.__all__ if name not in NAMESPACES]
+OBJECTS = [name for name in sj.__all__ if inspect.isclass(getattr(sj, name))]
+FUNCTIONS = [name for name in sj.__all__ if inspect.isfunction(getattr(sj, name))]
+
+
+def test_every_function_of_the_package_is_in_the_api_page_as_it_is_called():
+    page = (DOCS / "api.md").read_text()
+    assert len(NAMESPACES) + len(OBJECTS) + len(FUNCTIONS) == len(sj.__all__)
+    for name in FUNCTIONS:
+        signature = inspect.signature(getattr(sj, name))
+        plain = [part.replace(annotation=inspect.Parameter.empty) for part in signature.parameters.values()]
+        called = str(inspect.Signature(plain)).replace("'", '"')
+        assert f"| `sj.{name}{called}` |" in page, f"sj.{name}{called} is not in docs/api.md"
 
 
 @pytest.mark.parametrize("name", OBJECTS)

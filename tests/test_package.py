@@ -23,7 +23,11 @@ PUBLIC = [
     (f"{namespace}.{name}", getattr(getattr(sj, namespace), name))
     for namespace in NAMESPACES
     for name in getattr(sj, namespace).__all__
-] + [("benchmarks.generate", sj.benchmarks.generate), ("benchmarks.gallery", sj.benchmarks.gallery)]
+] + [
+    ("benchmarks.generate", sj.benchmarks.generate),
+    ("benchmarks.gallery", sj.benchmarks.gallery),
+    ("report", sj.report),
+]
 #: Their examples need other packages; tests/external runs them.
 EXTERNAL = [
     ("external.cellrank.velocity_kernel", sj.external.cellrank.velocity_kernel),
@@ -92,7 +96,8 @@ PARTS = {
     "pl": {"core", "edge"},
     "external": {"core", "edge"},
     "benchmarks": {"core", "edge", "datasets", "get", "pl", "tl"},
-    "cli": {"core", "edge", "benchmarks", "datasets", "get", "pl", "tl"},
+    "reporting": {"core", "edge", "get", "pl", "tl"},
+    "cli": {"reporting", "core", "edge", "benchmarks", "datasets", "get", "pl", "tl"},
 }
 #: The plot of interpolated cells draws what the tool makes.
 DRAWN = {"pl/_predictions.py": {"scjko.tl", "scjko.tl.interpolate"}}
@@ -159,7 +164,13 @@ def test_files_stay_small_and_run_no_code_from_data(path):
 
 @pytest.mark.parametrize(
     "room",
-    [SOURCE, CORE, *(path for path in sorted(CORE.iterdir()) if path.is_dir() and path.name != "__pycache__")],
+    [
+        SOURCE,
+        CORE,
+        SOURCE / "reporting",
+        SOURCE / "reporting/parts",
+        *(path for path in sorted(CORE.iterdir()) if path.is_dir() and path.name != "__pycache__"),
+    ],
     ids=lambda path: str(path.relative_to(SOURCE)),
 )
 def test_rooms_stay_small(room):

@@ -40,7 +40,7 @@ NAMESPACES: dict[str, ModuleType] = {
     for name in sorted(scjko.__all__, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     if inspect.ismodule(getattr(scjko, name))
 }
-#: Objects with options of a fit, such as ``sj.Neural``.
+#: Objects with options of a fit, such as ``sj.Neural``, and functions of the package itself, such as ``sj.report``.
 OBJECTS = [name for name in scjko.__all__ if name not in NAMESPACES]
 PUBLIC = {f"{namespace}.{name}" for namespace, module in NAMESPACES.items() for name in module.__all__}
 
@@ -107,7 +107,8 @@ def _pages(methods: list[str]) -> Iterator[tuple[str, str]]:
             yield f"{namespace}.{name}.rst", _titled(f"{namespace}.{name}", *_documented(full, value))
     for name in OBJECTS:
         # Without members: what a fit does with an object is no concern of who makes it.
-        yield f"{name}.rst", _titled(f"``sj.{name}``", _directive("autoclass", f"scjko.{name}", [], []))
+        kind = "autoclass" if inspect.isclass(getattr(scjko, name)) else "autofunction"
+        yield f"{name}.rst", _titled(f"``sj.{name}``", _directive(kind, f"scjko.{name}", [], []))
     # Empty brackets: users get an energy from a fit, and do not make one of its parts.
     members = _directive("autoclass", f"{ENERGY}()", [f":members: {', '.join(methods)}"], [])
     yield "Energy.rst", _titled("Energy", "What :func:`sj.get.energy <scjko.get.energy>` gives.\n", members)

@@ -6,6 +6,7 @@ from . import benchmarks, datasets, external, get, pl, tl
 from .core.energy.specification import Interaction, Internal, Potential
 from .core.fitting.parametrizations import Kantorovich, Linear, Neural, Stacked
 from .core.transport import Auto, Batched, Exact, Multiscale, Partial, Sinkhorn
+from .reporting._report import report
 
 __all__ = [
     "Auto",
@@ -26,6 +27,7 @@ __all__ = [
     "external",
     "get",
     "pl",
+    "report",
     "tl",
 ]
 

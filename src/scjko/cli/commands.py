@@ -1,4 +1,4 @@
-"""``scjko fit``, ``scjko validate`` and ``scjko predict``: the tools for pipelines, from file to file."""
+"""``scjko fit``, ``validate``, ``predict`` and ``report``: the tools for pipelines, from file to file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from ..edge.logging import logger
 from ..edge.storage import files
 from ..edge.validation.earlier import DEFAULT_KEY, earlier_options
 from ..edge.validation.protocols import PROTOCOLS
+from ..reporting._report import report
 from .options import add_flags, check_names, fit_options
 
 
 def add_fit(commands: Any) -> None:
     """``scjko fit``."""
-    fit = _command(commands, "fit", "fit an energy to a time course and write it into a copy of the file", output=True)
+    fit = _command(commands, "fit", "fit an energy to a time course and write it into a copy of the file")
     fit.add_argument("--time-key", required=True, metavar="NAME", help="column of obs with the time of each cell")
     add_flags(fit)
     fit.add_argument("--key-added", default="jko", metavar="NAME", help="name of the fit (default: jko)")
@@ -32,7 +33,8 @@ def add_fit(commands: Any) -> None:
 def add_validate(commands: Any) -> None:
     """``scjko validate``."""
     help_ = "hold out cells or time points and say whether an energy predicts them better than baselines do"
-    validate = _command(commands, "validate", help_, output=False)
+    errors = "a .csv or .json file for the errors"
+    validate = _command(commands, "validate", help_, output=errors, required=False)
     validate.add_argument(
         "--time-key", metavar="NAME", help="column of obs with the time of each cell (default: the fit's)"
     )
@@ -52,7 +54,7 @@ def add_validate(commands: Any) -> None:
 
 def add_predict(commands: Any) -> None:
     """``scjko predict``."""
-    predict = _command(commands, "predict", "predict cells at another time from a fitted file", output=True)
+    predict = _command(commands, "predict", "predict cells at another time from a fitted file")
     predict.add_argument("--time", type=float, metavar="T", help="the time (default: every cell's next time point)")
     predict.add_argument("--source", type=float, metavar="T", help="the time point whose cells are moved")
     predict.add_argument("--interpolate", action="store_true", help="from both sides of a time that was not measured")
@@ -61,11 +63,22 @@ def add_predict(commands: Any) -> None:
     predict.set_defaults(run=_predict)
 
 
-def _command(commands: Any, name: str, help_: str, output: bool) -> argparse.ArgumentParser:
+def add_report(commands: Any) -> None:
+    """``scjko report``."""
+    report = _command(commands, "report", "write what is known of a fit into one HTML file", output="an .html file")
+    report.add_argument("--key", default="jko", metavar="NAME", help="name of the fit (default: jko)")
+    report.add_argument("--title", metavar="TEXT", help="title of the report (default: the name of the input)")
+    report.add_argument("--basis", metavar="NAME", help="embedding to draw on (default: the fitted components)")
+    report.add_argument("--cluster-key", metavar="NAME", help="column of obs with cell types")
+    report.set_defaults(run=_report)
+
+
+def _command(
+    commands: Any, name: str, help_: str, output: str = "an .h5ad file or a .zarr store", required: bool = True
+) -> argparse.ArgumentParser:
     made: argparse.ArgumentParser = commands.add_parser(name, help=help_, description=f"{help_[0].upper()}{help_[1:]}.")
     made.add_argument("input", type=Path, help="an .h5ad file or a .zarr store; it is never changed")
-    kind = "an .h5ad file or a .zarr store" if output else "a .csv or .json file for the errors"
-    made.add_argument("-o", "--output", type=Path, required=output, metavar="FILE", help=kind)
+    made.add_argument("-o", "--output", type=Path, required=required, metavar="FILE", help=output)
     made.add_argument("--force", action="store_true", help="replace the output if it exists")
     made.add_argument("--json", action="store_true", help="log lines and the result as JSON, one object to a line")
     return made
@@ -128,6 +141,15 @@ def _predict(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> Non
         files.write(made, parsed.output)
         told = f"Predicted {made.n_obs} cells. Written: {parsed.output}"
         _result(parsed, told, output=str(parsed.output), n_cells=made.n_obs)
+
+
+def _report(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    with _told(parsed, parser):
+        files.check_free(parsed.output, parsed.force)
+        title = parsed.input.name if parsed.title is None else parsed.title
+        options = {"key": parsed.key, "basis": parsed.basis, "cluster_key": parsed.cluster_key}
+        report(files.read(parsed.input), parsed.output, title=title, **options)
+        _result(parsed, f"Written: {parsed.output}", output=str(parsed.output))
 
 
 def _result(parsed: argparse.Namespace, text: str, **fields: Any) -> None:

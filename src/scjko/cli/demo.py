@@ -1,4 +1,4 @@
-"""The demonstration: simulate, fit, compare with the truth, draw."""
+"""The demonstration: simulate, fit, compare with the truth, draw, report."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from .. import datasets, pl, tl
 from ..core.judging.metrics import emd
+from ..reporting._report import report
 
 
 def run_demo(folder: Path, n_cells: int = 3000) -> None:
-    """Fit a simulated differentiation, write ``fit.h5ad`` and figures into ``folder``, and print what came out."""
+    """Fit a simulated differentiation, write the fit, figures and a report into ``folder``, and print what came out."""
     folder.mkdir(parents=True, exist_ok=True)
     print(f"Simulating {n_cells} cells that differentiate into three fates ...")
     adata = datasets.simulated(n_cells)
@@ -38,7 +39,11 @@ def run_demo(folder: Path, n_cells: int = 3000) -> None:
     moved, still = one_step_errors(adata)
     print(f"  distance of predicted to observed next snapshot      {moved:.2f}  (without moving: {still:.2f})\n")
 
+    tl.fates(adata, "fate")
+    tl.landscape(adata, cluster_key="fate", paths=False)
+    tl.velocity_embedding(adata, "umap")
     adata.write_h5ad(folder / "fit.h5ad")
+    report(adata, folder / "report.html", title="A simulated differentiation into three fates")
     for name, figure in (
         ("level_curves", pl.level_curves(adata, return_fig=True)),
         ("landscape", pl.landscape(adata, basis="umap", return_fig=True)),
@@ -48,7 +53,7 @@ def run_demo(folder: Path, n_cells: int = 3000) -> None:
         figure.savefig(folder / f"{name}.png", dpi=150)
         plt.close(figure)
     print("Written:")
-    for name in ("fit.h5ad", "level_curves.png", "landscape.png", "recovery.png"):
+    for name in ("fit.h5ad", "report.html", "level_curves.png", "landscape.png", "recovery.png"):
         print(f"  {folder / name}")
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``scjko demo``, ``fit``, ``validate``, ``predict`` and ``bench``."""
+"""The command line: ``scjko demo``, ``fit``, ``validate``, ``predict``, ``report`` and ``bench``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from .. import benchmarks
-from .commands import add_fit, add_predict, add_validate
+from .commands import add_fit, add_predict, add_report, add_validate
 from .demo import run_demo
 
 
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scjko", description="Learn the energy behind a time-course experiment.")
     parser.add_argument("--version", action="version", version=version("scjko"))
     commands = parser.add_subparsers(dest="command", required=True)
-    for add in (_add_demo, add_fit, add_validate, add_predict, _add_bench):
+    for add in (_add_demo, add_fit, add_validate, add_predict, add_report, _add_bench):
         add(commands)
     parsed = parser.parse_args(arguments)
     try:

@@ -206,19 +206,25 @@ def tested(cells: FittedCells, random_state: int) -> dict[str, Any]:
     test = gradient_test(points, timeline.gaps, fitted, emd, random_state=random_state)
     usual = float(np.median(test.expected))
     follows = not (test.p_value <= CHANCE and test.explained < (1 - SHORTFALL) * usual)
-    logger.info(
-        "One potential for all times explains %.0f %% of the squared displacement, and would explain %.0f %% of cells "
-        "that follow it: %s.",
-        100 * test.explained,
-        100 * usual,
-        "as far as these snapshots show, cells move down one landscape"
-        if follows
-        else "cells do not move down one landscape, which changes in time, or they go round",
-    )
-    return {
+    found = {
         "explained": test.explained,
         "expected": test.expected,
         "p_value": test.p_value,
         "noise": test.noise,
         "follows": follows,
     }
+    logger.info("%s", one_potential(found))
+    return found
+
+
+def one_potential(test: Mapping[str, Any]) -> str:
+    """What a stored test of one potential says."""
+    verdict = (
+        "as far as these snapshots show, cells move down one landscape"
+        if test["follows"]
+        else "cells do not move down one landscape, which changes in time, or they go round"
+    )
+    return (
+        f"One potential for all times explains {100 * test['explained']:.0f} % of the squared displacement, and would "
+        f"explain {100 * np.median(test['expected']):.0f} % of cells that follow it: {verdict}."
+    )
