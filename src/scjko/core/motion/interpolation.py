@@ -39,7 +39,7 @@ class Interpolated(NamedTuple):
 def between(
     energy: Energy, before: Cloud, after: Cloud, times: tuple[float, float], time: float, random_state: int = 0
 ) -> Interpolated:
-    """The population at ``time``: cells before it on their way forward, and cells after it on their way back.
+    """The population at ``time``: earlier cells moved forward, and later cells moved back.
 
     Each side goes along the straight line of its whole step, which is where optimal transport would have it
     (McCann 1997), and weighs by how near in time it is.
@@ -47,7 +47,7 @@ def between(
     fraction = (time - times[0]) / (times[1] - times[0])
     weights = [(1 - fraction) * before.weight, fraction * after.weight]
     moved = [
-        # A side without weight, at a measured time, stays where it is: nothing need be known of its way.
+        # A side without weight, at a measured time, stays where it is: its trajectory is not needed.
         energy.move(cloud.points, start, time, random_state=random_state)
         if weight.any()
         else Step(cloud.points, np.ones(len(weight), dtype=bool), np.ones(len(weight)))
