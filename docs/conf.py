@@ -6,21 +6,29 @@ Nothing is fetched, neither while building nor by the pages: they open without a
 from __future__ import annotations
 
 import sys
+import tomllib
 from importlib.metadata import version as installed
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+import inventories  # noqa: E402  # docs/_ext/inventories.py
 
 project = "scjko"
 author = "scjko developers"
 copyright = author
 version = release = installed("scjko")
+urls = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
 
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
+    "sphinxcontrib.bibtex",
+    "sphinxext.opengraph",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx-mathjax-offline",
@@ -30,11 +38,11 @@ extensions = [
 exclude_patterns = ["_build", "_ext", "_static"]
 highlight_language = "none"
 
-# Every name of this package that a page refers to must exist. Names of other packages cannot be looked up without a
-# network; the core and private modules have no pages.
+# Every name that a page refers to must exist: those of this package, and those of others in docs/inventories.toml. The
+# core and private modules have no pages.
 nitpicky = True
 nitpick_ignore_regex = [
-    (r"py:.*", r"(anndata|collections|jax|matplotlib|mpl_toolkits|numpy|pandas|pathlib|scanpy|scipy|typing)\..*"),
+    (r"py:.*", r"jax\.sharding\..*"),
     (r"py:.*", r"Array"),
     (r"py:.*", r"scjko\.(.*\.)?_.*"),
     (r"py:.*", r"scjko\.core\..*"),
@@ -58,12 +66,23 @@ napoleon_use_rtype = False
 # The sections say in paragraphs and lists what comes back; napoleon would take each line for a type.
 napoleon_custom_sections = ["Returns"]
 
+intersphinx_mapping = inventories.mapping(HERE / "inventories.toml", HERE / "_build" / "inventories")
+
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "plain"
+bibtex_reference_style = "author_year"
+
+ogp_site_name = "scjko"
+ogp_site_url = urls["Documentation"]
+ogp_image = "_static/home.png"
+ogp_social_cards = {"enable": False}
+
 mathjax_path = "mathjax/tex-chtml.js"  # put into _static by sphinx-mathjax-offline
 
 html_theme = "sphinx_book_theme"
 html_title = "scjko"
 html_static_path = ["_static"]
-html_favicon = "_static/favicon.svg"  # browsers ask for one
+html_favicon = "_static/favicon.svg"  # browsers request one
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False

@@ -121,11 +121,16 @@ def kill(cells, tmp_path, kind, n_moments):
     return seen
 
 
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked and killed, which Windows cannot")
+
+
+@forks
 @pytest.mark.parametrize("kind", files.ENDINGS)
 def test_a_process_killed_at_some_moment_leaves_the_old_file_or_the_new_one(cells, tmp_path, kind):
     assert kill(cells, tmp_path, kind, 2) >= {"old", "new"}
 
 
+@forks
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", files.ENDINGS)
 def test_and_at_many_more(cells, tmp_path, kind):

@@ -9,7 +9,6 @@ import inspect
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -262,10 +261,3 @@ def test_every_module_has_its_place_in_the_architecture():
 def test_the_change_log_knows_this_version():
     log = (ROOT / "CHANGELOG.md").read_text()
     assert f"## [{sj.__version__}]" in log or "## [Unreleased]" in log
-
-
-def test_the_entry_for_the_ecosystem_list_is_that_of_this_version():
-    entry = (ROOT / "meta.yaml").read_text()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for line in (f"name: {project['name']}", f"version: v{project['version']}", f"license: {project['license']}"):
-        assert f"\n{line}\n" in entry

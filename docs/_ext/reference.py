@@ -2,7 +2,8 @@
 
 Every name in the ``__all__`` of the package and of every namespace gets a page in ``docs/generated``, so that a new
 function, object or namespace needs no further word here. Names that pages write as code, such as ``sj.tl.fit_energy``,
-become links, so that the Markdown reads the same with Sphinx and without.
+become links, so that the Markdown reads the same with Sphinx and without. The page of a function begins with what it
+does, and with the picture of a plot; its signature and its parameters follow.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", write_pages)
     app.connect("source-read", list_pages)
     app.connect("doctree-read", link_names)
+    app.connect("autodoc-process-docstring", drop_description, priority=498)
+    app.connect("doctree-read", shorten_types)
     # Before and after napoleon (500), which takes all before a colon in the words of an attribute for its type.
     words: dict[str, list[str]] = {}
     app.connect("autodoc-process-docstring", partial(keep_words, words), priority=499)
@@ -68,12 +71,35 @@ def restore_words(words: dict[str, list[str]], app: Sphinx, what: str, name: str
     rest[-1][:] = words.pop(name, rest[-1])
 
 
+def description(docstring: str) -> str:
+    """What a docstring says before its first section."""
+    lines = docstring.splitlines()
+    ends = [i for i, line in enumerate(lines[1:]) if line and set(line) == {"-"}]
+    return "\n".join(lines[: ends[0] if ends else len(lines)]).strip()
+
+
+def drop_description(app: Sphinx, what: str, name: str, *rest: Any) -> None:
+    """Take the description out of the docstring of a public function: its page begins with it."""
+    if what == "function" and name.removeprefix("scjko.") in PUBLIC:
+        lines = rest[-1]
+        del lines[: len(description("\n".join(lines)).splitlines())]
+
+
+def shorten_types(app: Sphinx, doctree: nodes.document) -> None:
+    """Types that are too long for links are text, with a tilde and the module before each name: leave the name."""
+    if not app.env.docname.startswith(f"{FOLDER}/"):
+        return
+    for text in list(doctree.findall(nodes.Text)):
+        if re.search(r"~\w+\.", text):
+            text.parent.replace(text, nodes.Text(re.sub(r"~(?:\w+\.)+(\w+)", r"\1", text)))
+
+
 def write_pages(app: Sphinx) -> None:
     """Write a page for each public name, namespace, object and the energy; remove those of names that are gone."""
     folder = Path(app.srcdir) / FOLDER
     folder.mkdir(exist_ok=True)
     methods = energy_members((Path(app.srcdir) / "api.md").read_text(encoding="utf-8"))
-    pages = dict(_pages(methods))
+    pages = dict(_pages(app, methods))
     for old in folder.glob("*.rst"):
         if old.name not in pages:
             old.unlink()
@@ -89,7 +115,7 @@ def energy_members(page: str) -> list[str]:
     return [name for row in rows for name in re.findall(r"`\.(\w+)", row)]
 
 
-def _pages(methods: list[str]) -> Iterator[tuple[str, str]]:
+def _pages(app: Sphinx, methods: list[str]) -> Iterator[tuple[str, str]]:
     for namespace, module in NAMESPACES.items():
         names = module.__all__
         title = f"``sj.{namespace}``"
@@ -104,7 +130,8 @@ def _pages(methods: list[str]) -> Iterator[tuple[str, str]]:
         )
         for name in names:
             full, value = f"scjko.{namespace}.{name}", getattr(module, name)
-            yield f"{namespace}.{name}.rst", _titled(f"{namespace}.{name}", *_documented(full, value))
+            picture = Path(app.srcdir) / "_static" / namespace / f"{name}.png"
+            yield f"{namespace}.{name}.rst", _titled(f"{namespace}.{name}", *_documented(full, value, picture))
     for name in OBJECTS:
         # Without members: what a fit does with an object is no concern of who makes it.
         kind = "autoclass" if inspect.isclass(getattr(scjko, name)) else "autofunction"
@@ -114,7 +141,7 @@ def _pages(methods: list[str]) -> Iterator[tuple[str, str]]:
     yield "Energy.rst", _titled("Energy", "What :func:`sj.get.energy <scjko.get.energy>` gives.\n", members)
 
 
-def _documented(full: str, value: Any) -> Iterator[str]:
+def _documented(full: str, value: Any, picture: Path) -> Iterator[str]:
     if inspect.ismodule(value):
         # Not its constants, nor the values of what it has by name.
         named = re.findall(r"^([a-z]\w*)(?::.*?)? = ", inspect.getsource(value), re.M)
@@ -125,6 +152,10 @@ def _documented(full: str, value: Any) -> Iterator[str]:
     elif inspect.isclass(value):
         yield _directive("autoclass", full, [":members:"], [])
     elif inspect.isroutine(value):
+        yield f"{description(inspect.getdoc(value) or '')}\n"
+        if picture.exists():
+            drawn = f"/_static/{picture.parent.name}/{picture.name}"
+            yield _directive("image", drawn, [f":alt: What {full.removeprefix('scjko.')} draws", ":class: drawn"], [])
         yield _directive("autofunction", full, [], [])
     else:
         yield _directive("autodata", full, [":no-value:"], [])

@@ -69,7 +69,7 @@ TAMPERED = {
     "NaN weights": ("jko", put(nan, *KERNEL), "weights/potential/Dense_0/kernel holds NaN"),
     "infinite bias": ("jko", put(lambda b: b + np.inf, *KERNEL[:3], "bias"), "Dense_0/bias holds NaN or infinite"),
     "weights beyond float32": ("jko", put(lambda k: k + np.float64(1e300), *KERNEL), "beyond single precision"),
-    "wrong shape": ("jko", put(lambda k: k[:-1], *KERNEL), r"Dense_0/kernel has the shape \(3, 8\).*asks for \(4, 8\)"),
+    "wrong shape": ("jko", put(lambda k: k[:-1], *KERNEL), r"Dense_0/kernel has the shape \(3, 8\).*requires \(4, 8\)"),
     "text for weights": ("jko", put("np.ones(8)", *KERNEL), r"Dense_0/kernel has the shape \(\)"),
     "texts for weights": ("jko", put(lambda k: k.astype(str), *KERNEL), "Dense_0/kernel is of type <U"),
     "objects for weights": ("jko", put(lambda k: k.astype(object), *KERNEL), "Dense_0/kernel is of type object"),
@@ -133,7 +133,7 @@ TAMPERED = {
 }
 #: In those of 0.1.0 only, whose parameters stand side by side.
 FLAT = {
-    "huge layers": ("jko", put([HUGE], "params", "layers"), rf"asks for \(4, {HUGE}\)"),
+    "huge layers": ("jko", put([HUGE], "params", "layers"), rf"requires \(4, {HUGE}\)"),
     "layers as text": ("jko", put("64", "params", "layers"), "params/layers is of type <U2"),
     "no width": ("jko", put([0], "params", "layers"), "params/layers are not widths"),
     "no epsilon": ("jko", put(0.0, "params", "epsilon"), "params/epsilon is not above zero"),
@@ -143,7 +143,7 @@ FLAT = {
 }
 #: In those of this version only.
 GROUPED = {
-    "huge layers": ("jko", put([HUGE], "params", "neural", "layers"), rf"asks for \(4, {HUGE}\)"),
+    "huge layers": ("jko", put([HUGE], "params", "neural", "layers"), rf"requires \(4, {HUGE}\)"),
     "layers as text": ("jko", put("64", "params", "neural", "layers"), "params/layers is of type <U2"),
     "no width": ("jko", put([0], "params", "neural", "layers"), "params/layers are not widths"),
     "no layers": ("jko", drop("params", "neural", "layers"), "it lacks params/layers"),
@@ -152,7 +152,7 @@ GROUPED = {
     "an impossible ridge": ("linear", put(-1.0, "params", "linear", "ridge"), "not those of a fit .*ridge=-1"),
     "a strange option": ("static", put(1, "params", "interaction", "odd"), "params are not those of a fit"),
     "a strange coupling": ("jko", put("closest", "params", "coupling"), "params/coupling is 'closest'"),
-    "one speed for all": ("jko", put(1.0, "scaling", "speed"), r"scaling/speed has the shape \(\).*asks for \(4\)"),
+    "one speed for all": ("jko", put(1.0, "scaling", "speed"), r"scaling/speed has the shape \(\).*requires \(4\)"),
     "a speed of zero": ("jko", put(lambda v: 0 * v, "scaling", "speed"), "scaling/speed is not above zero"),
     "no reach": ("jko", drop("scaling", "reach"), "it lacks scaling/reach"),
     "a negative reach": ("jko", put(-1.0, "scaling", "reach"), "scaling/reach is not above zero"),

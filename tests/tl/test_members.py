@@ -138,7 +138,7 @@ def test_ready_made_couplings_cannot_be_coupled_anew():
 
 def test_members_that_do_not_fit_into_memory_are_refused(monkeypatch):
     monkeypatch.setattr("scjko.core.fitting.ensembles.training.machine_memory", lambda: 10_000)
-    with pytest.raises(ValueError, match="ask for fewer members"):
+    with pytest.raises(ValueError, match="use fewer members"):
         fitted(QUICK)
 
 

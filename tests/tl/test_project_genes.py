@@ -129,7 +129,7 @@ def test_what_cannot_be_projected_is_named(in_pcs, fitted, adata):
         sj.tl.project_genes(in_pcs, [])
     with pytest.raises(KeyError, match="No loadings='mine' in adata.varm, which has 'PCs'"):
         sj.tl.project_genes(in_pcs, loadings="mine")
-    with pytest.raises(ValueError, match="no linear way"):
+    with pytest.raises(ValueError, match="no linear map"):
         sj.tl.project_genes(fitted)  # fitted to X_latent
     assert_same(in_pcs, before)
     in_pcs.varm["few"] = in_pcs.varm["PCs"][:, :3]

@@ -56,7 +56,7 @@ def write(name: str, frame: pd.DataFrame, figure: Figure, folder: str | Path | N
 
 
 def chosen(name: str, asked: Iterable[str] | None, known: Iterable[str], default: Iterable[str]) -> list[str]:
-    """The names that are asked for, or the default ones; an unknown one is an error that lists the known."""
+    """The requested names, or the default ones; an unknown one is an error that lists the known."""
     if asked is None:
         return list(default)
     known, asked = list(known), [asked] if isinstance(asked, str) else list(asked)

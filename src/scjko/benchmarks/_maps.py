@@ -1,7 +1,7 @@
 """The inner problem of JKOnet: a transport map that makes one JKO step, found by gradient descent on its weights.
 
 With a batch x of cells, a step τ and an energy E, the map T minimises mean E(T(x)) + mean ‖T(x) − x‖² / 2τ, plus the
-Monge gap of T where it is asked for. The descent has a fixed number of updates, so that it can be differentiated.
+Monge gap of T where requested. The descent has a fixed number of updates, so that it can be differentiated.
 """
 
 from __future__ import annotations

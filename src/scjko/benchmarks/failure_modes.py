@@ -149,7 +149,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     )
     left.plot(ALPHA, BETA, "k*", ms=12, label="true")
     for case in TIMES:
-        told = "told apart" if cases.loc[case, "told_apart"] else "not told apart"
+        told = "distinguished" if cases.loc[case, "told_apart"] else "not distinguished"
         left.plot(cases.loc[case, "alpha"], cases.loc[case, "beta"], "o", label=f"{case}: {told}")
     left.set(xlabel="α (drift)", ylabel="β (noise)", title="observability", ylim=(0, None))
     left.legend(fontsize=8)

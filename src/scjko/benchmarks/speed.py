@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import resource
 import subprocess
 import sys
 import time
@@ -117,6 +116,13 @@ def plane() -> NDArray[np.float64]:
     return np.linalg.qr(np.random.default_rng(0).normal(size=(N_DIMS, 2)))[0]
 
 
+def _peak_memory() -> float:
+    """The most memory that this process has used so far, in gigabytes."""
+    import resource  # not on Windows, where the rest of the package runs
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if sys.platform == "linux" else 1) / 1e9
+
+
 def measure(n_cells: int) -> dict[str, Any]:
     """A fit of as many cells in this process, measured."""
     adata, held_out = cells(n_cells), cells(4 * HELD_OUT * N_SNAPSHOTS, random_state=1)
@@ -126,8 +132,7 @@ def measure(n_cells: int) -> dict[str, Any]:
     begun = time.perf_counter()
     tl.fit_energy(adata, "day", progress=False)
     seconds = time.perf_counter() - begun
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if sys.platform == "linux" else 1) / 1e9
-    found = {"seconds": seconds, **phases.durations(), "memory": memory, **_errors(adata, held_out)}
+    found = {"seconds": seconds, **phases.durations(), "memory": _peak_memory(), **_errors(adata, held_out)}
     rows = np.random.default_rng(0).choice(n_cells, min(n_cells, REFERENCE), replace=False)
     small = adata[np.sort(rows)].copy()
     tl.fit_energy(small, "day", coupling="exact", progress=False)

@@ -37,7 +37,7 @@ SHOWN = (0.5, 0.65, 0.8)
 
 
 def run(folder: str | Path | None = None, *, full: bool = False, progress: bool = True) -> pd.DataFrame:
-    """Fit and predict in the four ways of the paper's figure.
+    """Fit and predict by the four combinations of the paper's figure.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """True and predicted trajectories, a panel for each way."""
+    """True and predicted trajectories, a panel for each combination."""
     figure = Figure(figsize=(12, 3.2), layout="constrained")
     for axes, (panel, part) in zip(figure.subplots(1, 4, sharey=True), frame.groupby("panel", sort=False), strict=True):
         for a, b in STILL:

@@ -93,7 +93,7 @@ class FittedCells:
         return couple(self.snapshots.points, self.snapshots.weights, solvers, random_state=seed, gains=gains)
 
     def asked_times(self, asked: Any) -> list[float]:
-        """The times that argument ``times`` asks for: one, or several in whatever holds them."""
+        """The times given by argument ``times``: one, or several in any container."""
         if isinstance(asked, np.ndarray):  # of any shape, also of none
             asked = asked.tolist()
         several = isinstance(asked, Iterable) and not isinstance(asked, str)
@@ -103,7 +103,7 @@ class FittedCells:
         return wanted
 
     def time(self, name: str, asked: Any) -> float:
-        """The time that argument ``name`` asks for, a number or a label; the time point that it is up to rounding."""
+        """The time given by argument ``name``, a number or a label; the time point that equals it up to rounding."""
         time = read_time(name, asked, self.column, time_values_from_uns(self.stored))
         there = np.union1d(self.times, self.energy.times)
         nearest = there[np.argmin(np.abs(there - time))]

@@ -12,7 +12,7 @@ GROWTH_PRIOR = "jko_growth_prior"
 
 @dataclass(frozen=True)
 class Keys:
-    """The fields that belong to one fit, told apart by its ``key_added``."""
+    """The fields that belong to one fit, identified by its ``key_added``."""
 
     key: str = "jko"
 
@@ -63,7 +63,7 @@ class Keys:
 
     @property
     def side(self) -> str:
-        """``obs`` of an interpolation: whether the cell was observed before or after the time asked for."""
+        """``obs`` of an interpolation: whether the cell was observed before or after the requested time."""
         return f"{self.key}_side"
 
     @property
@@ -138,7 +138,7 @@ class Keys:
 
     @property
     def time(self) -> str:
-        """``obs``: the time of each cell as a category of numbers, which CellRank asks for."""
+        """``obs``: the time of each cell as a category of numbers, which CellRank requires."""
         return f"{self.key}_time"
 
     @property

@@ -122,7 +122,7 @@ class Charted:
         chart = self.charts[k]
         passes, saddles = chart.passes, chart.saddles
         one, other = np.nonzero(np.isfinite(passes))
-        # The highest saddle on the way: heights are copied, never computed, so that they can be compared.
+        # The highest saddle along the path: heights are copied, never computed, so that they can be compared.
         over = np.array([np.flatnonzero(saddles.heights == h)[0] for h in passes[one, other]], dtype=np.int64)
         return {
             "time": np.full(len(one), self.times[k]),

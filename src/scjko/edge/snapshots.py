@@ -112,7 +112,7 @@ def check_snapshots(snapshots: Snapshots, time_key: str, terms: Terms) -> None:
         k = int(np.argmin(gaps))
         raise ValueError(
             f"Time points {snapshots.times[k]} and {snapshots.times[k + 1]} of obs[{time_key!r}] are too close to be "
-            "told apart; round the column."
+            "distinguished; round the column."
         )
     for time, weights in zip(snapshots.times, snapshots.weights, strict=True):
         n_cells = np.sum(weights > 0)
@@ -173,7 +173,7 @@ def representation(adata: AnnData, use_rep: str | None, n_pcs: int | None) -> tu
         raise ValueError(f"obsm[{name!r}] is complex; coordinates must be real.")
     if n_pcs is not None and check_integer("n_pcs", n_pcs) > values.shape[1]:
         raise ValueError(
-            f"n_pcs={n_pcs}, but obsm[{name!r}] has {values.shape[1]} components; ask for fewer, or compute more "
+            f"n_pcs={n_pcs}, but obsm[{name!r}] has {values.shape[1]} components; request fewer, or compute more "
             f"with sc.pp.pca(adata, n_comps={n_pcs})."
         )
     values = values[:, :n_pcs].astype(np.result_type(values.dtype, np.float32))
@@ -241,7 +241,7 @@ def _dense(values: Any, name: str) -> NDArray[Any]:
 
 
 def _block_by_block(values: Any) -> Any:
-    """A dask array in memory, without a second copy of it on the way."""
+    """A dask array in memory, without a second copy of it."""
     if getattr(values, "ndim", 0) != 2 or not np.isfinite(values.shape).all():
         return values.compute()
     filled, start = np.empty(values.shape, dtype=values.dtype), 0

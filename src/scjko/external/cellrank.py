@@ -91,7 +91,7 @@ def realtime_kernel(
 
     Returns
     -------
-    The ``cellrank.kernels.RealTimeKernel``, its transition matrix computed. The kernel asks for a column of categories,
+    The ``cellrank.kernels.RealTimeKernel``, its transition matrix computed. The kernel needs a column of categories,
     which is written into ``obs["jko_time"]`` (for ``key="jko"``): the time of each cell as a number.
 
     Examples

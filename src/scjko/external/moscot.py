@@ -67,7 +67,7 @@ def _coupling(solution: Any, pair: Any) -> AnnData | NamedOperator:
     if solution.is_low_rank:
         return NamedOperator(solution, source, target)
     plan = sparse.csr_matrix(solution.sparsify(mode="mass", value=KEPT).transport_matrix, dtype=np.float64)
-    # What was dropped of a row is made up for: the mass of a row is how its cell has grown.
+    # Rows are rescaled to their whole mass, which is how the cell has grown.
     whole = np.asarray(solution.pull(np.ones((plan.shape[1], 1))), dtype=np.float64).ravel()
     kept = np.asarray(plan.sum(axis=1)).ravel()
     plan = sparse.csr_matrix(sparse.diags(np.divide(whole, kept, out=np.ones(len(kept)), where=kept > 0)) @ plan)

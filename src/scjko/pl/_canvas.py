@@ -1,4 +1,4 @@
-"""Figures and axes: made or taken from the user, and handed back in scanpy's manner."""
+"""Figures and axes: made or taken from the user, and returned as scanpy does."""
 
 from __future__ import annotations
 

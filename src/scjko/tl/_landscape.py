@@ -37,7 +37,7 @@ def landscape(
 
     At each time the steepest slope from cell to cell leads down to the lowest cell of a basin, from which Newton's
     method finds the well. Between two basins that touch, the string method finds the path of least energy, and Newton's
-    method the saddle on it. The barrier of a pair of wells is the lowest pass between them, whatever lies on the way.
+    method the saddle on it. The barrier of a pair of wells is the lowest pass between them, whatever lies in between.
     Wells are followed from time to time, so that one knows when they appear, split, merge and vanish.
 
     To compare the heights of wells, fit with ``growth="auto"``, or with ``time_varying=False`` and

@@ -27,7 +27,7 @@ def project_genes(
 ) -> AnnData | pd.DataFrame | None:
     """Velocity and predicted state of each cell in genes, through the loadings of the principal components.
 
-    A linear map, exactly the way back from the components that were fitted: with loadings P (genes by components) and
+    The exact linear map back from the fitted components: with loadings P (genes by components) and
     the mean m of the genes that the PCA subtracted, a velocity v becomes v Pᵀ, and a position z becomes z Pᵀ + m. What
     components beyond the fitted ones would add is not in it. The mean is that of the cells the PCA was computed from;
     of fewer cells it can only be estimated, and a warning says so.
@@ -53,7 +53,7 @@ def project_genes(
     -------
     With ``as_frame=True`` a frame of the cells, with columns ``("velocity", gene)`` and ``("predicted", gene)``.
     Otherwise ``None``, or with ``copy=True`` the AnnData, with these fields (for ``key="jko"``), NaN for genes that
-    were not asked for:
+    were not requested:
 
     ``layers["jko_velocity"]``
         The velocity of each gene, in units of ``X`` per unit of time. Genes that had no part in the PCA have none.
@@ -128,7 +128,7 @@ def _loadings(cells: FittedCells, name: str) -> NDArray[np.float64]:
         raise KeyError(f"No loadings={name!r} in adata.varm, which has {there}; sc.pp.pca writes 'PCs'.")
     if name == "PCs" and rep not in PCA:
         raise ValueError(
-            f"The energy was fitted to obsm[{rep!r}], and varm['PCs'] are loadings of the PCA: there is no linear way "
+            f"The energy was fitted to obsm[{rep!r}], and varm['PCs'] are loadings of the PCA: there is no linear map "
             "from that representation to genes. Fit to the PCA, or name the loadings that belong to it."
         )
     weights = np.asarray(varm[name], dtype=np.float64)

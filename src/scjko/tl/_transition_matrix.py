@@ -27,7 +27,7 @@ def transition_matrix(
         Number of cells of a snapshot that a cell may become; nearer ones are more probable.
     within
         Probability of staying in one's own snapshot, from 0 to below 1. Without it a chain that only goes forward in
-        time cannot tell a fate from the cells on their way to it, which is what estimators of terminal states look for.
+        time cannot distinguish a fate from cells in transit to it, as estimators of terminal states must.
     key
         The ``key_added`` of the fit.
     copy

@@ -69,7 +69,7 @@ def log_density(mixture: Mapping[str, jax.Array], z: jax.Array) -> jax.Array:
 
 
 def fit_mixture(x: Array, weight: Array, n_components: int, random_state: int) -> Mixture:
-    """A mixture of full Gaussians fitted to weighted cells, as many as the Bayesian information criterion asks for.
+    """A mixture of full Gaussians fitted to weighted cells, as many as the Bayesian information criterion selects.
 
     At most ``n_components``, and fewer for small snapshots. More than needed would be harmful: each adds noise to the
     score, and noise in the score draws the estimate of β to zero.
@@ -80,7 +80,7 @@ def fit_mixture(x: Array, weight: Array, n_components: int, random_state: int) -
     n_components = max(1, min(n_components, n // (5 * (d + 1))))
     if np.ptp(weight) > 1e-12 * weight.max():  # scikit-learn's mixtures know no weights: cells are drawn by them
         x = x[np.random.default_rng(random_state).choice(n, size=2 * n, p=weight / weight.sum())]
-    # Copies of one cell cannot be told apart: there are no more Gaussians than places.
+    # Copies of one cell are indistinguishable, so no more Gaussians than places are fitted.
     n_components = min(n_components, len(np.unique(np.round(x, 6), axis=0)))
     floor = 1e-6 * max(float(np.mean(np.var(x, axis=0))), 1e-3)
     # Threads gain nothing on matrices this small, and on a busy machine they wait for each other: 6 s in place of 0.2.

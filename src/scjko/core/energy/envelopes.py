@@ -1,7 +1,7 @@
 """Kantorovich potentials: lower envelopes of parabolas, one for each coupled cell.
 
 An optimal coupling knows its potential. With f the dual potential of the sources and ȳ_i the mean partner of cell i,
-the largest function that is no steeper than the plan asks for and equals f at the cells is
+the largest function that is no steeper than the plan allows and equals f at the cells is
 
     ψ(x) = min_i (‖x − ȳ_i‖² − g_i),        g_i = ‖x_i − ȳ_i‖² − f_i,
 

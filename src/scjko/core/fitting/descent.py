@@ -145,7 +145,7 @@ def device_mesh(n_devices: int | None) -> Mesh | None:
     """The devices that share a batch; None where there is but one."""
     there = jax.devices()
     if n_devices is not None and n_devices > len(there):
-        raise ValueError(f"n_devices={n_devices}, but JAX has {len(there)} ({there[0].platform}); ask for fewer.")
+        raise ValueError(f"n_devices={n_devices}, but JAX has {len(there)} ({there[0].platform}); use fewer.")
     chosen = there[:n_devices]
     return None if len(chosen) == 1 else Mesh(np.array(chosen), ("cells",))
 

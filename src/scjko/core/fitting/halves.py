@@ -28,7 +28,7 @@ FEWEST = 4
 #: are: predictions that follow single cells then look better than they are.
 LEAF = 24
 #: Times that few cells are halved, at most. By chance the halves of a branched population differ in how many cells go
-#: which way, and the ridge that one halving asks for varies a hundredfold (600 haematopoietic cells a time); the error
+#: which way, and the ridge that one halving selects varies a hundredfold (600 haematopoietic cells a time); the error
 #: of the worst of 40 fits was 1.45 times that of the best baseline with one halving, 1.38 with three, 1.29 with five.
 MAX_HALVINGS = 5
 

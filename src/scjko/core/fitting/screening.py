@@ -1,6 +1,6 @@
 """Which products of two coordinates a linear potential lacks, where it cannot have them all.
 
-A product z_iᵃ z_jᵇ pushes along i and j only, so whether a residual r asks for it is told by the score
+A product z_iᵃ z_jᵇ pushes along i and j only, so the score says whether a residual r calls for it,
 
     S_ij = Σ w (a z_iᵃ⁻¹ z_jᵇ r_i + b z_iᵃ z_jᵇ⁻¹ r_j),
 
@@ -33,7 +33,7 @@ ROUNDING = 1e-12
 
 
 def missing_products(problem: Problem, residual: Array, known: tuple[Powers, ...], most: int) -> tuple[Powers, ...]:
-    """Up to ``most`` products beyond ``known`` that the residual (n, d) of a fit asks for, most significant first.
+    """Up to ``most`` products beyond ``known`` that reduce the residual (n, d) of a fit, most significant first.
 
     They are those whose score is more standard deviations from zero than the largest of m normal numbers is expected to
     be, √(2 log m), m being the number of scores: noise alone is taken for a product in at most one fit of five. A

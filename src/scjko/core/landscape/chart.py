@@ -78,7 +78,7 @@ class Chart:
 
     @property
     def passes(self) -> Array:
-        """The height of the lowest pass between every two wells (n, n), whatever lies on the way; infinite if none."""
+        """The height of the lowest pass between every two wells (n, n), whatever lies in between; infinite if none."""
         return barriers_of(len(self.wells.heights), self.saddles.between, self.saddles.heights)
 
     @property

@@ -73,7 +73,7 @@ def between(
     shares = np.array([(1 - fraction) * effective_size(before), fraction * effective_size(after)])
     weights = [share * cloud.weight for share, cloud in zip(shares / shares.sum(), (before, after), strict=True)]
     moved = [
-        # A side without weight, at a measured time, stays where it is: nothing need be known of its way.
+        # A side without weight, at a measured time, stays where it is: its line need not be known.
         energy.move(cloud.points, start, time, random_state=random_state)
         if weight.any()
         else Step(cloud.points, np.ones(len(weight), dtype=bool), np.ones(len(weight)))

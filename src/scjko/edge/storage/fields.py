@@ -62,7 +62,7 @@ def fitted(adata: AnnData, key: str) -> Mapping[str, Any]:
 def write_fields(adata: AnnData, **slots: Mapping[str, Any]) -> None:
     """Write fields into slots such as ``obs`` and ``obsm``, all or, if anything goes wrong or is interrupted, none."""
     with restored_on_error(adata, **slots), warnings.catch_warnings():
-        # A view becomes data of its own when written to, which is what the caller asked for.
+        # A view becomes data of its own when written to, which is what the caller requested.
         warnings.simplefilter("ignore", ImplicitModificationWarning)
         for slot, fields in slots.items():
             for name, values in fields.items():

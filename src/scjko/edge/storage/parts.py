@@ -1,4 +1,4 @@
-"""Parts of a fit that comes from a file: groups and numbers of the kind and shape that are asked for, or an error."""
+"""Parts of a fit that comes from a file: groups and numbers of the required kind and shape, or an error."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def numbers(value: Any, where: str, shape: tuple[int | None, ...] | None, *, who
     # Before it is read: what claims to be huge is not.
     if shape is not None and not _fits(found, shape):
         expected = ", ".join("any" if n is None else str(n) for n in shape)
-        raise Unreadable(f"{where} has the shape {found}, where the rest of the fit asks for ({expected})")
+        raise Unreadable(f"{where} has the shape {found}, where the rest of the fit requires ({expected})")
     values = np.asarray(value)
     if values.dtype.kind not in ("iu" if whole and values.size else "fiu"):
         raise Unreadable(f"{where} is of type {values.dtype}, not {'whole numbers' if whole else 'numbers'}")

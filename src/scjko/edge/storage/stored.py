@@ -1,4 +1,4 @@
-"""Checks of a fit that comes from a file: every part is of the kind and shape that the others ask for.
+"""Checks of a fit that comes from a file: every part has the kind and shape that the others require.
 
 Files are written by others, by other versions, and by hand. What is wrong with one is said here, before anything is
 computed from it or allocated by its numbers. Nothing in a fit is code: it is arrays, numbers and text.

@@ -23,6 +23,6 @@ def check_resampling(course: Course) -> None:
     fewest = min(int(np.count_nonzero(weight)) for weight in course.weights)
     if fewest < FEWEST:
         raise ValueError(
-            f"n_members asks for fits of resampled cells, and the smallest snapshot has {fewest}: at least {FEWEST} "
+            f"n_members requires fits of resampled cells, and the smallest snapshot has {fewest}: at least {FEWEST} "
             "are needed. Leave n_members out, or drop that time point."
         )

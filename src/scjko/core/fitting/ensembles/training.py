@@ -81,7 +81,7 @@ def check_memory(n_members: int, n_rows: int, problem: Problem) -> None:
     if need > machine_memory() // 2:
         raise ValueError(
             f"n_members={n_members} takes {need / 1e9:.2g} GB for the cells of all members, more than half of the "
-            f"{machine_memory() / 1e9:.2g} GB that this process may use; ask for fewer members."
+            f"{machine_memory() / 1e9:.2g} GB that this process may use; use fewer members."
         )
 
 

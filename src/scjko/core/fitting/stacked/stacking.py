@@ -93,7 +93,7 @@ def _words(stacked: Stacked) -> str:
 def _obstacle(course: Course, scheme: Scheme, time_varying: bool | str, terms: Terms) -> str | None:
     """Why there can be no Kantorovich potential, if so."""
     if not time_varying:
-        return "belongs to one interval, and time_varying=False asks for one potential of all"
+        return "belongs to one interval, and time_varying=False requires one potential for all"
     if scheme.forward != 0:
         return f"sends cells to their partners, which scheme={scheme.name!r} would have to invert"
     if terms.names != ("potential",):

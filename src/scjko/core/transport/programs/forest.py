@@ -102,7 +102,7 @@ def _cancel(source: Index, target: Index, cost: Array, mass: Array, parent: Inde
                 mass[edge[node]] += sign * moved
                 node, sign = parent[node], -sign
         if out >= 0:
-            # The tree below the emptied edge now hangs by the edge k: the way from there to its end is turned round.
+            # The tree below the emptied edge now hangs by the edge k: the path from there to its end is reversed.
             node, above, by = leaves_side, source[k] + target[k] - leaves_side, k
             while True:
                 next_node, next_edge = parent[node], edge[node]

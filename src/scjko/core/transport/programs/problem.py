@@ -1,4 +1,4 @@
-"""Two snapshots as linear programs take them, and the way back to a coupling."""
+"""Two snapshots as linear programs take them, and the conversion back to a coupling."""
 
 from __future__ import annotations
 
