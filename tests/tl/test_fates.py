@@ -104,6 +104,35 @@ def test_labels_choose_fates_and_colours(cells):
     pd.testing.assert_frame_equal(cells.obsm["jko_fates"], one)
 
 
+def test_wells_of_the_landscape_are_fates(cells, caplog):
+    with pytest.raises(KeyError, match=r"run sj\.tl\.landscape\(adata, key='jko'\)"):
+        sj.tl.fates(cells, terminal="wells")
+    sj.tl.landscape(cells, 4, cluster_key="fate", paths=False)
+    with pytest.raises(ValueError, match=r"no basins at the last time point, 7; run sj\.tl\.landscape"):
+        sj.tl.fates(cells, terminal="wells")
+    sj.tl.landscape(cells, 7, cluster_key="fate", paths=False)
+    caplog.set_level("INFO")
+    sj.tl.fates(cells, terminal="wells")
+    assert "all wells are fates" in caplog.text  # cells are on their way still
+    late = (cells.obs["day"] == 7).to_numpy()
+    wells, basin = cells.uns["jko_landscape"]["wells"], cells.obs["jko_basin"].astype(str)
+    assert list(cells.obsm["jko_fates"].columns) == list(wells["name"]) and len(wells["name"]) > 1
+    terminal = cells.obs["jko_terminal"]
+    assert (terminal.astype(str) == basin)[late].all() and terminal[~late].isna().all()
+    by_wells, terminal = cells.obsm["jko_fates"].copy(), {name: basin == name for name in wells["name"]}
+    sj.tl.fates(cells, terminal=terminal)
+    pd.testing.assert_frame_equal(cells.obsm["jko_fates"], by_wells)
+    # Of three wells two in which cells rest, and one that they pass.
+    wells["resting"] = np.arange(len(wells["name"])) < 2
+    sj.tl.fates(cells, terminal="wells")
+    assert list(cells.obsm["jko_fates"].columns) == list(wells["name"])[:2]
+    assert cells.obs["jko_terminal"][late & (basin == wells["name"][2])].isna().all()
+    for column in wells:
+        wells[column] = wells[column][:1]
+    with pytest.raises(ValueError, match="has one well at the last time point, 7, and fates need two"):
+        sj.tl.fates(cells, terminal="wells")
+
+
 def test_growth_counts_descendants(rng):
     """Of cells between a fate that doubles and one that does not, more descendants have the first."""
     adata = simulate(600, growth=(0.4, -0.4), n_fates=2, random_state=11)
@@ -190,6 +219,7 @@ def test_noise_that_was_fitted_decides_how_soft_couplings_are(cells):
         ({"cluster_key": "fate", "terminal": ["fate 9"]}, ValueError, "no cells at the last time point, 7; there are"),
         ({"cluster_key": "fate", "terminal": {"a": ["cell 1"]}}, ValueError, "leave cluster_key out"),
         ({"terminal": ["fate 1"]}, TypeError, "must be a mapping"),
+        ({"terminal": "well"}, TypeError, "or 'wells'"),
         ({"terminal": {"a": ["cell -1"]}}, KeyError, "does not have: 'cell -1'"),
         ({"terminal": {"a": np.zeros(600, bool)}}, ValueError, r"terminal\['a'\] is empty"),
         ({"terminal": {"a": np.zeros(5, bool)}}, TypeError, "for each of the 600 cells"),

@@ -19,6 +19,8 @@ from ..core.timeline import time_text
 from .checks import check_integer, check_positive
 from .fitted import FittedCells, fitted_cells
 from .growth import gains_of
+from .landscape import stored_landscape
+from .logging import logger
 from .ready_made import ready_made
 from .snapshots import Snapshots, obs_column
 from .storage.fields import time_values_from_uns
@@ -28,6 +30,8 @@ Mask = NDArray[np.bool_]
 
 #: ε = 4βΔ: the fitted noise decides.
 NOISE = "noise"
+#: Terminal sets are the wells of the landscape.
+WELLS = "wells"
 #: Cells near where a member of an energy moves a cell, which it may become.
 NEIGHBOURS = 30
 
@@ -128,25 +132,53 @@ def cell_set(adata: AnnData, name: str, cells: Any) -> Mask:
     return _not_empty(name, np.asarray(adata.obs_names.isin(values)))
 
 
-def terminal_sets(adata: AnnData, snapshots: Snapshots, cluster_key: str | None, terminal: Any) -> dict[str, Mask]:
-    """The terminal sets by name: labels of the last time point, all or those named, or any cells."""
+def terminal_sets(cells: FittedCells, cluster_key: str | None, terminal: Any) -> dict[str, Mask]:
+    """The terminal sets by name: labels of the last time point, all or those named, basins of wells, or any cells."""
+    adata = cells.adata
     if cluster_key is None and terminal is None:
         raise ValueError(
-            "Fates need terminal sets: cluster_key, whose labels at the last time point are the fates, or "
-            "terminal={name: cells}."
+            "Fates need terminal sets: cluster_key, whose labels at the last time point are the fates, "
+            "terminal={name: cells}, or terminal='wells'."
         )
     if cluster_key is None:
+        if isinstance(terminal, str) and terminal == WELLS:
+            return _basins(cells)
         if not isinstance(terminal, Mapping) or not terminal:
             raise TypeError(
-                "terminal must be a mapping {name: cells} of cells by name or as a mask; or, with cluster_key, a list "
-                "of its labels."
+                "terminal must be a mapping {name: cells} of cells by name or as a mask, or 'wells'; or, with "
+                "cluster_key, a list of its labels."
             )
         found = {str(name): cell_set(adata, f"terminal[{name!r}]", cells) for name, cells in terminal.items()}
         _check_apart(found, adata)
         return found
     if isinstance(terminal, Mapping):
         raise ValueError("With cluster_key, terminal lists labels of it; for cells of your own leave cluster_key out.")
-    return _labelled(adata, snapshots, cluster_key, terminal)
+    return _labelled(adata, cells.snapshots, cluster_key, terminal)
+
+
+def _basins(cells: FittedCells) -> dict[str, Mask]:
+    """The basins of the wells of the last time point in which cells rest; of all wells, if fewer than two are such."""
+    last = cells.snapshots.times[-1]
+    found, when = stored_landscape(cells), f"the last time point, {time_text(last)}"
+    if last not in found["times"] or cells.keys.basin not in cells.adata.obs:
+        raise ValueError(
+            f"The landscape at adata.uns[{cells.keys.landscape!r}] has no basins at {when}; run "
+            f"sj.tl.landscape(adata, key={cells.keys.key!r}) for all time points first."
+        )
+    wells = {name: np.asarray(column)[found["wells"]["time"] == last] for name, column in found["wells"].items()}
+    names, rests = [str(name) for name in wells["name"]], np.asarray(wells["resting"], dtype=bool)
+    if len(names) < 2:
+        raise ValueError(
+            f"The landscape has {'one well' if names else 'no well'} at {when}, and fates need two; lower min_barrier "
+            "of sj.tl.landscape, or name terminal cells."
+        )
+    if rests.sum() < 2:
+        logger.info("Cells rest in %d of the %d wells at %s; all wells are fates.", rests.sum(), len(names), when)
+        rests[:] = True
+    own = (cells.times == last) & obs_column(cells.adata, "landscape", cells.keys.basin).notna().to_numpy()
+    basin = cells.adata.obs[cells.keys.basin].astype(str).to_numpy()
+    fates = [name for name, rest in zip(names, rests, strict=True) if rest]
+    return {name: _not_empty(f"The basin of {name!r}", own & (basin == name)) for name in fates}
 
 
 def _labelled(adata: AnnData, snapshots: Snapshots, cluster_key: str, terminal: Any) -> dict[str, Mask]:
@@ -207,6 +239,16 @@ def one_time(snapshots: Snapshots, mask: Mask, name: str, time: float | None) ->
             "with time=..."
         )
     return there[0]
+
+
+def mass_of(
+    adata: AnnData, key: str, cells: Any, time: float | str | None, **options: Any
+) -> tuple[CellChain, int, Array]:
+    """The chain of a fit, the snapshot of a set of cells, and the mass of each cell of it that is in the set (n, 1)."""
+    mask = cell_set(adata, "cells", cells)
+    made = cell_chain(adata, key, **options)
+    k = one_time(made.snapshots, mask, "cells", None if time is None else made.cells.time("time", time))
+    return made, k, np.where(made.by_time(mask)[k], made.snapshots.weights[k], 0.0)[:, None]
 
 
 def of_members(made: CellChain, member: Mask, n_neighbors: int = NEIGHBOURS) -> list[Array]:

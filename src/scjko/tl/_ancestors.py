@@ -8,7 +8,7 @@ from anndata import AnnData
 
 from ..core.fates.chain import MOST
 from ..edge.checks import check_bool, check_writable
-from ..edge.fates import cell_chain, cell_set, one_time
+from ..edge.fates import mass_of
 from ..edge.storage.fields import write_fields
 
 
@@ -69,11 +69,8 @@ def ancestors(
     """
     check_writable(adata, copy)
     check_bool("copy", copy)
-    mask = cell_set(adata, "cells", cells)
     options: dict[str, Any] = {"n_representatives": n_representatives, "random_state": random_state}
-    made = cell_chain(adata, key, couplings=couplings, epsilon=epsilon, **options)
-    k = one_time(made.snapshots, mask, "cells", None if time is None else made.cells.time("time", time))
-    start = np.where(made.by_time(mask)[k], made.snapshots.weights[k], 0.0)[:, None]
+    made, k, start = mass_of(adata, key, cells, time, couplings=couplings, epsilon=epsilon, **options)
     shares = [part[:, 0] / part.sum() for part in made.chain.ancestors(k, start)]
     after = [np.full(n, np.nan) for n in made.snapshots.sizes[k + 1 :]]
     logs = [np.log(np.where(share > 0, share, 1.0)) for share in shares]

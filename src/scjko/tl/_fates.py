@@ -31,7 +31,7 @@ def fates(
     adata: AnnData,
     cluster_key: str | None = None,
     *,
-    terminal: Mapping[str, Any] | Sequence[str] | None = None,
+    terminal: Mapping[str, Any] | Sequence[str] | Literal["wells"] | None = None,
     couplings: Mapping[tuple[Any, Any], Any] | None = None,
     epsilon: float | Literal["noise"] | None = None,
     beyond: float = BEYOND,
@@ -56,6 +56,8 @@ def fates(
 
         - a mapping ``{name: cells}`` of cells by name, or of masks. They may be of any time; cells are absorbed there.
         - with ``cluster_key``, a list of those labels that are fates. Leave out progenitors.
+        - ``"wells"``, the wells of :func:`scjko.tl.landscape` at the last time point. A fate is all cells of the basin
+          of a well in which cells rest. Where fewer than two are such, all wells are fates.
     couplings
         Couplings ``{(t0, t1): matrix}`` of all consecutive time points to use instead, such as those of moscot or
         Waddington-OT. The masses of their rows say how cells grow.
@@ -164,7 +166,7 @@ class Computed(NamedTuple):
 def computed(made: CellChain, cluster_key: str | None, terminal: Any, beyond: float = BEYOND) -> Computed:
     """The fates of all cells of a chain, with a warning of what cannot be said."""
     adata = made.cells.adata
-    sets = terminal_sets(adata, made.snapshots, cluster_key, terminal)
+    sets = terminal_sets(made.cells, cluster_key, terminal)
     member = np.stack(list(sets.values()), axis=1)
     # Walks that never end would make the system of equations singular.
     found = absorbed(made.chain, made.by_time(member.astype(np.float64)), beyond=min(beyond, 1 - 1e-6))

@@ -75,12 +75,10 @@ def estimated_growth(
         for part in halves
     ]
     solved = side_by_side(lambda task: _interval(*task), tasks)
-    gains, ends = [], []
-    for k in range(n):
-        whole, one, other = solved[3 * k : 3 * k + 3]
-        gains.append(rates[k] * gaps[k] + whole.solution.gain(points[k]))
-        ends.append(smooth(whole.start, [(one.start, other.start)]))
-        ends.append(smooth(whole.end, [(one.end, other.end)]))
+    wholes = solved[::3]
+    gains = [rates[k] * gaps[k] + whole.solution.gain(points[k]) for k, whole in enumerate(wholes)]
+    trios = [trio for k in range(n) for trio in zip(*(own.samples for own in solved[3 * k : 3 * k + 3]), strict=True)]
+    ends = side_by_side(lambda trio: smooth(trio[0], [trio[1:]]), trios)
     if prior is None:
         shifts = _levels(points, weights, ends)
         gains = [gain + gap * shift for gain, gap, shift in zip(gains, gaps, shifts, strict=True)]
@@ -140,8 +138,7 @@ class _Interval(NamedTuple):
     """The gains over one interval, and the rates of its sources and targets."""
 
     solution: Relaxed
-    start: Sample
-    end: Sample
+    samples: tuple[Sample, Sample]
 
 
 def _interval(x: Array, y: Array, a: Array, b: Array, prior: Array, gap: float, price: float) -> _Interval:
@@ -153,7 +150,8 @@ def _interval(x: Array, y: Array, a: Array, b: Array, prior: Array, gap: float, 
         gain = solution.gain(solution.x) + gap * prior[near].mean(axis=1)
         plan = solution.plan()
     rate = np.log(np.maximum(solution.b, 1e-300) / np.maximum(np.exp(-gain) @ plan, 1e-300)) / gap
-    return _Interval(solution, Sample(solution.x, gain / gap, solution.a), Sample(solution.y, rate, solution.b))
+    samples = Sample(solution.x, gain / gap, solution.a), Sample(solution.y, rate, solution.b)
+    return _Interval(solution, samples)
 
 
 def _spread(x: Array, weight: Array) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve
 from scipy.spatial.distance import cdist
 
+from ..compute.parallel import one_thread
 from .field import Rate, gaussians
 
 Array = NDArray[np.float64]
@@ -54,6 +55,13 @@ def smooth(whole: Sample, parts: Sequence[tuple[Sample, Sample]]) -> Rate:
     flat = Rate(np.zeros((0, len(center))), np.zeros(0), 1.0, whole.mean)
     if typical == 0 or np.ptp(whole.rates) <= 1e-12 * (1 + np.abs(whole.rates).max()):
         return flat
+    with one_thread():  # for matrices this small more threads wait longer than they work
+        setting = _best(parts, typical)
+        return flat if setting is None else _fits(whole, setting[0] * typical, setting[1:])[0]
+
+
+def _best(parts: Sequence[tuple[Sample, Sample]], typical: float) -> tuple[float, float] | None:
+    """The width, as a multiple of the typical distance, and the ridge that predict best; none if the mean does."""
     errors: dict[tuple[float, float] | None, float] = {None: 0.0}
     for one, other in [*parts, *(pair[::-1] for pair in parts)]:
         errors[None] += float(other.weight @ (other.rates - one.mean) ** 2)
@@ -62,8 +70,7 @@ def smooth(whole: Sample, parts: Sequence[tuple[Sample, Sample]]) -> Rate:
             for ridge, rate in zip(RIDGES, fits, strict=True):
                 error = float(other.weight @ (other.rates - rate(other.points)) ** 2)
                 errors[width, ridge] = errors.get((width, ridge), 0.0) + error
-    best = min(errors, key=lambda setting: errors[setting])
-    return flat if best is None else _fits(whole, best[0] * typical, best[1:])[0]
+    return min(errors, key=lambda setting: errors[setting])
 
 
 def _fits(sample: Sample, width: float, ridges: Sequence[float]) -> list[Rate]:
