@@ -64,6 +64,7 @@ ROOMS = {
     "schemes": {"timeline"},
     "transport": {"checks", "compute"},
     "fates": {"checks", "compute", "transport"},
+    "genes": {"fates"},
     "condition": {"timeline", "schemes", "transport"},
     "landscape": {"compute"},
     "growth": {"compute", "timeline", "schemes", "transport"},

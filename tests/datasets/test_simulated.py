@@ -131,3 +131,43 @@ def test_tilted_wells_are_as_deep_as_they_should_be():
 def test_a_tilt_that_is_none_is_named(tilt):
     with pytest.raises(ValueError, match="tilt="):
         sj.datasets.simulated(100, tilt=tilt)
+
+
+def test_drivers_follow_their_fate_and_others_follow_nothing():
+    adata = sj.datasets.simulated(800, 100, n_drivers=4)
+    assert adata.var["program"].value_counts().to_dict() == {"none": 88, "fate 1": 4, "fate 2": 4, "fate 3": 4}
+    np.testing.assert_allclose(adata.var.groupby("program", observed=True)["drive"].sum(), [1, 1, 1, 0])
+    late = adata[adata.obs["day"] == 7]
+    counts = late.layers["counts"].toarray()
+    ratio = counts[late.obs["fate"] == "fate 2"].mean(axis=0) / counts[late.obs["fate"] != "fate 2"].mean(axis=0)
+    # Inert genes differ by chance, and a little because sequencing depth is shared.
+    assert (ratio[4:8] > 1.2).all() and abs(np.log(ratio[12:])).mean() < 0.2
+
+
+def test_a_knock_out_draws_cells_away_by_the_share_of_the_gene():
+    options = {"n_genes": 60, "n_drivers": 4, "random_state": 3}
+    whole, weak, strong, inert = (
+        sj.datasets.simulated(600, **options, knock_out=lost) for lost in ((), ["gene 3"], ["gene 0"], ["gene 50"])
+    )
+    shares = [(data.obs["fate"][data.obs["day"] == 7] == "fate 1").mean() for data in (whole, weak, strong)]
+    assert shares[0] > shares[1] > shares[2]
+    assert (strong[:, "gene 0"].X.toarray() == 0).all()
+    np.testing.assert_array_equal(inert.obsm["X_latent"], whole.obsm["X_latent"])
+    landscape = Landscape.fan(3, pull=np.array([-0.7, 0.0, 0.0]))
+    x, h = whole.obsm["X_latent"][:50], 1e-5
+    slope = [(landscape.potential(x + h * e) - landscape.potential(x - h * e)) / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(landscape.velocity(x), -np.stack(slope, axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        ({"knock_out": ["gene 0"]}, ValueError, "no effect without drivers"),
+        ({"n_drivers": 200}, ValueError, "more than n_genes=500"),
+        ({"n_drivers": 2, "knock_out": ["Gata1"]}, KeyError, "genes are called 'gene 0' to 'gene 499'"),
+    ],
+)
+def test_drivers_that_cannot_be_are_named(options, kind, said):
+    with pytest.raises(kind) as error:
+        sj.datasets.simulated(100, **options)
+    assert said in str(error.value)

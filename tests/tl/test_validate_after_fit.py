@@ -12,9 +12,9 @@ from helpers import assert_same
 from scipy import sparse
 
 import scjko as sj
-from scjko.core.motion.interpolation import Rule
 from scjko.core.judging.metrics import emd
 from scjko.core.judging.names import spoken
+from scjko.core.motion.interpolation import Rule
 from scjko.edge.validation import folds
 from scjko.tl import _validate
 
@@ -181,7 +181,9 @@ def test_the_density_prior_is_that_of_the_energy(adata, monkeypatch):
     """Without it, McCann's interpolation with and without the prior are the same."""
     options = {"n_pcs": 2, "parametrization": LINEAR, "protocol": "times", "progress": False}
     for strength, same in ((0.0, True), (0.5, False)):
-        monkeypatch.setattr("scjko.edge.validation.protocols.best_rule", lambda *args, strength=strength: Rule(strength))
+        monkeypatch.setattr(
+            "scjko.edge.validation.protocols.best_rule", lambda *args, strength=strength: Rule(strength)
+        )
         means = sj.tl.validate(adata, "day", **options).groupby("method")["emd"].mean()
         assert (means["ot_midpoint"] == means["ot_midpoint_prior"]) == same
         assert means["ot_asynchronous"] == means["ot_midpoint_prior"], "synchronous cells are McCann's"

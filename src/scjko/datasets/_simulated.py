@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.special import logsumexp, softmax
 
 from ..edge.checks import check_integer, check_option
+from ._programs import Programs, programs
 
 Array = NDArray[np.float64]
 
@@ -37,21 +38,30 @@ class Landscape:
     fates: Array
     width: float = 1.2
     tilt: Array | None = None
+    pull: Array | None = None
+    """The log of the strength with which each fate pulls, all equal by default."""
 
     @classmethod
-    def fan(cls, n_fates: int, radius: float = 4.0, spread: float = np.pi / 3, tilt: Array | None = None) -> Landscape:
+    def fan(
+        cls,
+        n_fates: int,
+        radius: float = 4.0,
+        spread: float = np.pi / 3,
+        tilt: Array | None = None,
+        pull: Array | None = None,
+    ) -> Landscape:
         """Fates at equal distance from the stem state, at angles from −spread to spread."""
         angles = np.linspace(-spread, spread, n_fates)
-        return cls(radius * np.stack([np.cos(angles), np.sin(angles)], axis=1), tilt=tilt)
+        return cls(radius * np.stack([np.cos(angles), np.sin(angles)], axis=1), tilt=tilt, pull=pull)
 
     def potential(self, x: Array) -> Array:
         """V at points ``x`` (n, 2)."""
-        fan = -(self.width**2) / RELAXATION * logsumexp(self._closeness(x), axis=1)
+        fan = -(self.width**2) / RELAXATION * logsumexp(self._pulled(x), axis=1)
         return fan if self.tilt is None else fan - np.exp(self._closeness(x)) @ self.tilt
 
     def velocity(self, x: Array) -> Array:
         """−∇V at points ``x`` (n, 2): towards the fates, each by its share in the sum."""
-        fan = (softmax(self._closeness(x), axis=1) @ self.fates - x) / RELAXATION
+        fan = (softmax(self._pulled(x), axis=1) @ self.fates - x) / RELAXATION
         if self.tilt is None:
             return fan
         pull = np.exp(self._closeness(x)) * self.tilt / self.width**2
@@ -70,11 +80,18 @@ class Landscape:
 
     def rate(self, x: Array, growth: Array) -> Array:
         """The net growth rate at points ``x``: that of each fate in ``growth`` by its share in the pull."""
-        return np.asarray(softmax(self._closeness(x), axis=1) @ growth)
+        return np.asarray(self.share(x) @ growth)
 
     def commitment(self, x: Array) -> Array:
         """The largest share of a fate in the pull on each point, from 1 / n_fates to 1."""
-        return softmax(self._closeness(x), axis=1).max(axis=1)
+        return self.share(x).max(axis=1)
+
+    def share(self, x: Array) -> Array:
+        """The share of each fate in the pull on each point (n, n_fates)."""
+        return np.asarray(softmax(self._pulled(x), axis=1))
+
+    def _pulled(self, x: Array) -> Array:
+        return self._closeness(x) if self.pull is None else self._closeness(x) + self.pull
 
     def _closeness(self, x: Array) -> Array:
         return -np.sum((x[:, None, :] - self.fates) ** 2, axis=2) / (2 * self.width**2)
@@ -88,6 +105,8 @@ def simulated(
     times: Sequence[float] = (0, 1, 2, 4, 7),
     growth: Sequence[float] | None = None,
     tilt: Sequence[float] | None = None,
+    n_drivers: int = 0,
+    knock_out: Sequence[str] = (),
     random_state: int = 0,
 ) -> AnnData:
     """A differentiation with known truth: from one stem state into two or three fates.
@@ -113,6 +132,13 @@ def simulated(
     tilt
         How much deeper the well of each fate is, from 0 to 10; without, the wells are 2.6 below the stem state. A
         deeper one draws more cells. By default all are equally deep.
+    n_drivers
+        Number of genes that drive each fate. They are the first genes, those of the first fate before those of the
+        second. Their expression rises with the share of their fate in the pull on a cell, and all other genes are
+        inert. By default the expression of every gene is a function of the plane, and none drives anything.
+    knock_out
+        Drivers that are turned off: their fate pulls less, by their share in its program. The noise is that of the same
+        seed without the knock-out, so that differences are its effect.
     random_state
         Seed.
 
@@ -135,6 +161,8 @@ def simulated(
     ``uns["landscape"]``
         The positions of the fates, their ``growth``, the ``depth`` of each well below the stem state, and the strength
         of the noise ``beta``.
+    ``var["program"]``, ``var["drive"]``
+        With ``n_drivers``, the fate that each gene drives, or ``"none"``, and its share in the program of that fate.
 
     Examples
     --------
@@ -149,11 +177,13 @@ def simulated(
     check_integer("n_cells", n_cells, minimum=4 * len(days))
     check_integer("n_genes", n_genes)
     rates = _rates(growth, n_fates)
+    genes = [f"gene {g}" for g in range(n_genes)]
+    driven = programs(n_drivers, knock_out, genes, n_fates)
     rng = np.random.default_rng(random_state)
-    landscape = Landscape.fan(n_fates, tilt=_tilt(tilt, n_fates))
+    landscape = Landscape.fan(n_fates, tilt=_tilt(tilt, n_fates), pull=None if driven is None else driven.pull)
     day = np.repeat(days, _sizes(n_cells, len(days)))
     latent = _roll(landscape, day, rng)[0] if growth is None else _sampled(landscape, day, rates, rng)
-    counts = _counts(latent, n_genes, rng)
+    counts = _counts(latent, n_genes, rng) if driven is None else _driven(landscape, latent, driven, rng)
     names = np.array([f"fate {j + 1}" for j in range(n_fates)])
     obs = pd.DataFrame(
         {
@@ -168,7 +198,7 @@ def simulated(
     return AnnData(
         counts,
         obs=obs,
-        var=pd.DataFrame(index=[f"gene {g}" for g in range(n_genes)]),
+        var=pd.DataFrame({} if driven is None else driven.table(names), index=genes),
         obsm={"X_latent": latent, "true_velocity": landscape.velocity(latent)},
         layers={"counts": counts.copy()},
         uns={"landscape": {"fates": landscape.fates, "growth": rates, "depth": landscape.depth, "beta": NOISE}},
@@ -236,7 +266,17 @@ def _sampled(landscape: Landscape, day: Array, growth: Array, rng: np.random.Gen
 def _counts(latent: Array, n_genes: int, rng: np.random.Generator) -> sparse.csr_matrix:
     """Negative-binomial counts, dispersion 0.1, about four a gene, of cells that differ in sequencing depth."""
     loading = rng.normal(scale=0.25, size=(2, n_genes))
-    rate = np.exp(rng.normal(scale=0.7, size=n_genes) + (latent - latent.mean(axis=0)) @ loading)
-    depth = 4 * n_genes * rng.lognormal(sigma=0.25, size=(len(latent), 1))
+    return _sequenced(np.exp(rng.normal(scale=0.7, size=n_genes) + (latent - latent.mean(axis=0)) @ loading), rng)
+
+
+def _driven(landscape: Landscape, latent: Array, driven: Programs, rng: np.random.Generator) -> sparse.csr_matrix:
+    """Counts of genes of which some drive the fates."""
+    return _sequenced(driven.rate(replace(landscape, pull=None).share(latent), rng), rng)
+
+
+def _sequenced(rate: Array, rng: np.random.Generator) -> sparse.csr_matrix:
+    """Counts of genes expressed at these rates."""
+    n_cells, n_genes = rate.shape
+    depth = 4 * n_genes * rng.lognormal(sigma=0.25, size=(n_cells, 1))
     mean = depth * rate / rate.sum(axis=1, keepdims=True)
     return sparse.csr_matrix(rng.poisson(rng.gamma(10.0, mean / 10.0)).astype(np.float32))

@@ -151,6 +151,26 @@ class Keys:
         """``obs``: the well that each cell rolls into at its own time."""
         return f"{self.key}_basin"
 
+    @property
+    def drivers(self) -> str:
+        """``uns``: the table of genes that are associated with a fate or with the potential."""
+        return f"{self.key}_drivers"
+
+    @property
+    def trends(self) -> str:
+        """``uns``: the table of expression along a pseudo-time."""
+        return f"{self.key}_trends"
+
+    @property
+    def perturb(self) -> str:
+        """``uns``: the table of what knock-outs change."""
+        return f"{self.key}_perturb"
+
+    @property
+    def gene_mean(self) -> str:
+        """``var`` of a prediction: the mean of each gene, around which the loadings go back to genes."""
+        return f"{self.key}_mean"
+
     def velocity_on(self, basis: str) -> str:
         """``obsm``: the velocity on an embedding."""
         return f"{self.velocity}_{basis.removeprefix('X_')}"

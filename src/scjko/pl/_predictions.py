@@ -124,7 +124,7 @@ def _between(cells: FittedCells, times: list[float], columns: tuple[int, int]) -
     """Cells at times that were not measured."""
     if not times:
         return {}
-    made = interpolate(cells.adata, times, key=cells.keys.key)
+    made = interpolate(cells.adata, times, genes=False, key=cells.keys.key)
     when, points = made.obs[cells.time_key].to_numpy(), made.obsm[cells.keys.coordinates][:, columns]
     names = {time: "forecast" if time > cells.energy.times[-1] else "interpolated" for time in times}
     return {time: {name: points[when == time]} for time, name in names.items()}

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from anndata import AnnData
 from anndata.utils import make_index_unique
+from numpy.typing import NDArray
 
 from ..core.energy.energy import Energy
 from ..core.motion.interpolation import Interpolated, Rule, best_rule, between, forecast_from, towards_observed
@@ -16,6 +17,7 @@ from ..edge.checks import check_integer
 from ..edge.diagnosis import warn_of_untrusted
 from ..edge.fitted import fitted_cells
 from ..edge.keys import Keys
+from ..edge.predicted import described
 from ..edge.snapshots import Snapshots
 from ..edge.validation.folds import clouds
 
@@ -27,6 +29,7 @@ def interpolate(
     density_prior: float | Literal["auto"] | None = "auto",
     asynchrony: float | Literal["auto"] | None = "auto",
     forecast: bool = True,
+    genes: bool | None = None,
     key: str = "jko",
     random_state: int = 0,
 ) -> AnnData:
@@ -54,6 +57,9 @@ def interpolate(
         points it is 0.2. ``None`` is 0.
     forecast
         Whether times beyond the last time point are allowed. They are forecast by the field at the last one.
+    genes
+        Whether the cells come with genes, dense in ``X``, through the loadings of the PCA. By default they do where
+        there are loadings and ``X`` would have at most 20 million numbers.
     key
         The ``key_added`` of the fit.
     random_state
@@ -61,10 +67,13 @@ def interpolate(
 
     Returns
     -------
-    A new AnnData of interpolated cells with
+    A new AnnData of interpolated cells, with the columns of ``obs`` that their source cells have, and
 
     ``obsm["X_jko"]``
         Their coordinates.
+    ``X``, ``uns["jko"]``
+        With ``genes``: the expression of each gene, in units of the ``X`` that the PCA was computed from, and the fit,
+        so that :func:`scjko.tl.project_genes` and :func:`scjko.get.energy` take these cells too.
     ``obs[time_key]``
         The time they are interpolated at.
     ``obs["jko_weight"]``
@@ -101,7 +110,8 @@ def interpolate(
         )
     rule = _rule(density_prior, asynchrony, snapshots, random_state)
     parts = [_at(energy, snapshots, time, rule, random_state) for time in wanted]
-    made = _assemble(parts, wanted, snapshots, energy, adata.obs_names, cells.keys, cells.time_key)
+    obs, points, rows = _assemble(parts, wanted, snapshots, energy, adata.obs_names, cells.keys, cells.time_key)
+    made = described(obs, points, rows, cells, genes)
     warn_of_untrusted(made.obs[cells.keys.converged].to_numpy(), cells.keys.converged)
     made.uns[f"{key}_interpolation"] = {"density_prior": rule.strength, "asynchrony": rule.asynchrony}
     return made
@@ -170,19 +180,21 @@ def _assemble(
     names: pd.Index,
     keys: Keys,
     time_key: str,
-) -> AnnData:
-    frames, points = [], []
+) -> tuple[pd.DataFrame, NDArray[np.float64], NDArray[np.int64]]:
+    frames, points, sources = [], [], []
     starts = np.cumsum(snapshots.sizes) - snapshots.sizes
     for found, time in zip(parts, times, strict=True):
         snapshot = np.where(
             time > energy.times[-1], len(energy.times) - 1, energy.timeline.containing(time) + found.side
         )
         kept = found.cloud.weight > 0  # at a measured time the other side has none
+        rows = snapshots.rows[starts[snapshot] + found.source]
+        sources.append(rows[kept])
         frames.append(
             pd.DataFrame(
                 {
                     time_key: time,
-                    keys.source: names[snapshots.rows[starts[snapshot] + found.source]].astype(str),
+                    keys.source: names[rows].astype(str),
                     keys.source_time: energy.times[snapshot],
                     keys.side: np.where(energy.times[snapshot] <= time, "before", "after"),
                     keys.weight: found.cloud.weight,
@@ -195,4 +207,4 @@ def _assemble(
     obs = pd.concat(frames, ignore_index=True)
     labels = [f"{name}-{time_text(t)}" for name, t in zip(obs[keys.source], obs[time_key], strict=True)]
     obs.index = make_index_unique(pd.Index(labels))
-    return AnnData(obs=obs, obsm={keys.coordinates: np.concatenate(points)})
+    return obs, np.concatenate(points), np.concatenate(sources)

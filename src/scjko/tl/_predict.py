@@ -14,6 +14,7 @@ from ..edge.checks import check_integer, check_option
 from ..edge.diagnosis import warn_of_untrusted
 from ..edge.fitted import fitted_cells
 from ..edge.keys import Keys
+from ..edge.predicted import described
 
 
 def predict(
@@ -23,6 +24,7 @@ def predict(
     source: float | str | None = None,
     scheme: str | None = None,
     n_samples: int = 1,
+    genes: bool | None = None,
     key: str = "jko",
     random_state: int = 0,
 ) -> AnnData:
@@ -43,6 +45,9 @@ def predict(
         How to step: ``"explicit"``, or ``"implicit"``, the proximal step. Defaults to the one that the fit makes exact.
     n_samples
         Number of times each cell is moved; copies differ only where the energy has noise.
+    genes
+        Whether the cells come with genes, dense in ``X``, through the loadings of the PCA. By default they do where
+        there are loadings and ``X`` would have at most 20 million numbers.
     key
         The ``key_added`` of the fit.
     random_state
@@ -50,10 +55,13 @@ def predict(
 
     Returns
     -------
-    A new AnnData of predicted cells with
+    A new AnnData of predicted cells, with the columns of ``obs`` that their source cells have, and
 
     ``obsm["X_jko"]``
         Their coordinates.
+    ``X``, ``uns["jko"]``
+        With ``genes``: the expression of each gene, in units of the ``X`` that the PCA was computed from, and the fit,
+        so that :func:`scjko.tl.project_genes` and :func:`scjko.get.energy` take these cells too.
     ``obs[time_key]``
         The time they are predicted at.
     ``obs["jko_source"]``, ``obs["jko_source_time"]``
@@ -87,7 +95,8 @@ def predict(
     stop = _stops(energy, start[chosen], to)
     moved = _move(energy, cells.coordinates[chosen], start[chosen], stop, scheme, random_state)
     warn_of_untrusted(moved.converged, cells.keys.converged)
-    made = _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, cells.keys, cells.time_key)
+    obs = _predicted(adata.obs_names[chosen], start[chosen], stop, moved, energy, cells.keys, cells.time_key)
+    made = described(obs, moved.positions, chosen, cells, genes)
     made.obs[cells.keys.weight] = _weights(cells.cell_weights[chosen] * moved.mass, start[chosen], stop)
     return made
 
@@ -155,8 +164,8 @@ def _predicted(
     energy: Energy,
     keys: Keys,
     time_key: str,
-) -> AnnData:
-    obs = pd.DataFrame(
+) -> pd.DataFrame:
+    return pd.DataFrame(
         {
             time_key: stop,
             keys.source: names.astype(str),
@@ -166,4 +175,3 @@ def _predicted(
         },
         index=make_index_unique(pd.Index([f"{name}-{time_text(t)}" for name, t in zip(names, stop, strict=True)])),
     )
-    return AnnData(obs=obs, obsm={keys.coordinates: moved.positions})

@@ -41,12 +41,7 @@ def fates(chain: Chain, terminal: Sequence[Array], *, beyond: float = BEYOND) ->
         Probability that a cell of the last snapshot in no set goes on for another interval, by the transitions of the
         last interval, until it is absorbed or stops. 0 counts only the cells of the last snapshot as they are.
     """
-    last = np.column_stack([_settled(chain, terminal[-1], beyond), np.ones(len(terminal[-1]))])
-    found = [last]
-    for k in range(len(terminal) - 2, -1, -1):
-        absorbed = terminal[k].sum(axis=1, keepdims=True) > 0
-        moved = chain.expected(k, found[0])
-        found.insert(0, np.where(absorbed, np.column_stack([terminal[k], np.ones(len(moved))]), moved))
+    found = absorbed_mass(chain, terminal, beyond)
     masses, whole = [f[:, :-1] for f in found], [f[:, -1] for f in found]
     sums = [mass.sum(axis=1) for mass in masses]
     shares = [
@@ -54,6 +49,16 @@ def fates(chain: Chain, terminal: Sequence[Array], *, beyond: float = BEYOND) ->
     ]
     reached = [np.divide(s, w, out=np.zeros_like(s), where=w > 0) for s, w in zip(sums, whole, strict=True)]
     return Fates(shares, [np.minimum(r, 1.0) for r in reached])
+
+
+def absorbed_mass(chain: Chain, terminal: Sequence[Array], beyond: float) -> list[Array]:
+    """For the cells of each snapshot the mass of their descendants in each set, and in the last column all of it."""
+    found = [np.column_stack([_settled(chain, terminal[-1], beyond), np.ones(len(terminal[-1]))])]
+    for k in range(len(terminal) - 2, -1, -1):
+        absorbed = terminal[k].sum(axis=1, keepdims=True) > 0
+        moved = chain.expected(k, found[0])
+        found.insert(0, np.where(absorbed, np.column_stack([terminal[k], np.ones(len(moved))]), moved))
+    return found
 
 
 def _settled(chain: Chain, terminal: Array, beyond: float) -> Array:
