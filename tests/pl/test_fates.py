@@ -102,8 +102,8 @@ def test_errors_name_what_is_missing(cells):
         sj.pl.fates(cells, names=["fate 9"])
     with pytest.raises(KeyError, match="No cluster_key='type'"):
         sj.pl.sankey(cells, "type")
-    with pytest.raises(TypeError, match="takes no 'figsize'"):
-        sj.pl.fates(cells, figsize=(3, 3))
+    with pytest.raises(TypeError, match="takes no 'fgsize'"):
+        sj.pl.fates(cells, fgsize=(3, 3))
     del cells.obsm["jko_fates"]
     with pytest.raises(KeyError, match=r"run sj\.tl\.fates"):
         sj.pl.fates(cells)

@@ -10,7 +10,7 @@ from matplotlib.contour import ContourSet
 from scipy.spatial import cKDTree
 
 import scjko as sj
-from scjko.pl._surface import fade_away
+from scjko.pl._surface import FADED, fade_away
 
 
 @pytest.fixture(autouse=True)
@@ -257,7 +257,7 @@ def test_maps_fade_where_the_standard_deviation_exceeds_the_differences_of_heigh
         (axes,) = axes if isinstance(axes, list) else [axes]
         masks.append(np.asarray(axes.images[0].get_array())[..., 3])
     assert masks[0].min() == 0
-    np.testing.assert_allclose(masks[1], 0.9)
+    np.testing.assert_allclose(masks[1], FADED)
 
 
 @pytest.mark.parametrize(("std", "faint"), [(0.0, False), (100.0, True)])

@@ -60,7 +60,7 @@ def test_cells_without_some_time_points_are_drawn(name, days, fitted):
 
 @rim
 @pytest.mark.parametrize("day", [0, 2, 7])
-@pytest.mark.parametrize("name", sorted(set(OF_A_POTENTIAL) - {"couplings", "animation", "trajectories"}))
+@pytest.mark.parametrize("name", sorted(set(OF_A_POTENTIAL) - {"couplings", "animation", "trajectories", "waddington"}))
 def test_cells_of_one_time_point_are_drawn(name, day, fitted):
     draw(name, part(fitted, day))
     plt.gcf().canvas.draw()
@@ -160,10 +160,10 @@ def test_an_unknown_keyword_is_named_with_those_there_are(name, fitted):
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(FUNCTIONS) - {"ancestry", "fates", "landscape", "level_curves", "velocity"})
+    "name", sorted(set(FUNCTIONS) - {"ancestry", "fates", "landscape", "level_curves", "trajectories", "velocity"})
 )
 def test_a_basis_where_none_is_taken_names_the_plots_that_take_one(name, fitted):
-    taking = "ancestry, fates, landscape, level_curves and velocity"
+    taking = "ancestry, fates, landscape, level_curves, trajectories and velocity"
     with pytest.raises(TypeError, match=f"{name} takes no 'basis', which {taking} take"):
         draw(name, fitted, basis="umap")
 
@@ -187,12 +187,9 @@ def test_the_keyword_that_was_meant_is_suggested(name, misspelt, meant, fitted):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize(
-    ("keyword", "remedy"), [("save", "savefig"), ("figsize", "plt.subplots"), ("ncols", "ax="), ("title", "set_title")]
-)
-def test_keywords_of_scanpy_get_a_remedy(name, keyword, remedy, fitted):
-    """level_curves handed them to scanpy, which saved unfinished panels or ignored them."""
-    with pytest.raises(TypeError, match=rf"{name} takes no '{keyword}'; .*{remedy}"):
+@pytest.mark.parametrize("keyword", ["layer", "use_raw", "gene_symbols"])
+def test_keywords_of_scanpy_get_a_remedy(name, keyword, fitted):
+    with pytest.raises(TypeError, match=rf"{name} takes no '{keyword}'; put the values into a column of adata.obs"):
         draw(name, fitted, **{keyword: "x"})
 
 
@@ -260,7 +257,7 @@ def test_a_gene_kept_in_raw_only_colours_cells(fitted):
 @pytest.mark.parametrize("name", ["predictions", "trajectories", "couplings", "energy_over_time", "animation"])
 def test_a_column_where_a_colour_is_taken_names_the_plots_that_take_columns(name, fitted):
     keyword = "colors" if name == "animation" else "color"
-    with pytest.raises(ValueError, match=f"{keyword}='fate' is no colour.*in level_curves and velocity"):
+    with pytest.raises(ValueError, match=f"{keyword}='fate' is no colour.*in level_curves, velocity and waddington"):
         draw(name, fitted, **{keyword: "fate"})
 
 

@@ -13,7 +13,7 @@ from anndata import AnnData
 from numpy.typing import NDArray
 
 from ..core.energy.energy import Energy
-from ..core.transport import REPLACED, Coupling, couple
+from ..core.transport import REPLACED, Coupling, Solver, couple
 from .growth import gains_of
 from .keys import Keys
 from .options import READY_MADE, FitOptions
@@ -73,6 +73,33 @@ class FittedCells:
     @cached_property
     def couplings(self) -> list[Coupling]:
         """The couplings of consecutive snapshots, solved anew by the solvers and seed of the fit, which keeps none."""
+        solvers, gains, seed = self._solvers, self._gains, self.options.random_state
+        return couple(self.snapshots.points, self.snapshots.weights, solvers, random_state=seed, gains=gains)
+
+    def thinned_coupling(
+        self, interval: int, most: int, random_state: int = 0
+    ) -> tuple[Coupling, list[NDArray[np.int64]]]:
+        """The coupling of one interval, solved anew, and the cells of its two snapshots that it is of.
+
+        Larger snapshots than ``most`` are thinned to that many cells drawn by their weight.
+        """
+        rng, here = np.random.default_rng(random_state), slice(interval, interval + 2)
+        thinned = [_thinned(weights, most, rng) for weights in self.snapshots.weights[here]]
+        rows, weights = [own for own, _ in thinned], [own for _, own in thinned]
+        points = [x[own] for x, own in zip(self.snapshots.points[here], rows, strict=True)]
+        gains = None if self._gains is None else [self._gains[interval][rows[0]]]
+        solver, seed = self._solvers[interval : interval + 1], self.options.random_state
+        return couple(points, weights, solver, random_state=seed, gains=gains)[0], rows
+
+    @property
+    def compares_groups(self) -> bool:
+        """Whether the heights of groups that no cell crosses between are determined: masses need not match exactly."""
+        dropped = np.max(self.stored["couplings"].get("dropped", 0.0), initial=0.0)
+        return self.options.growth is not None or bool(dropped > 0)
+
+    @property
+    def _solvers(self) -> list[Solver]:
+        """The solver of each interval."""
         names = [REPLACED.get(str(name), str(name)) for name in self.stored["couplings"]["solver"]]
         if READY_MADE in names:
             raise ValueError(
@@ -86,11 +113,13 @@ class FittedCells:
                 f"The fit was one of {', '.join(map(str, sizes))} cells at its time points, and here are "
                 f"{', '.join(map(str, self.snapshots.sizes))}; its couplings are those of the cells that were fitted."
             )
-        solvers = [self.options.solver.called(name) for name in names]
-        seed = self.options.random_state
+        return [self.options.solver.called(name) for name in names]
+
+    @property
+    def _gains(self) -> list[NDArray[np.float64]] | None:
+        """The log of the factor by which each cell grows over its interval, if cells grow."""
         grows = self.options.growth is not None
-        gains = gains_of(self.adata, self.keys.growth_coupled, self.snapshots) if grows else None
-        return couple(self.snapshots.points, self.snapshots.weights, solvers, random_state=seed, gains=gains)
+        return gains_of(self.adata, self.keys.growth_coupled, self.snapshots) if grows else None
 
     def asked_times(self, asked: Any) -> list[float]:
         """The times given by argument ``times``: one, or several in any container."""
@@ -108,6 +137,17 @@ class FittedCells:
         there = np.union1d(self.times, self.energy.times)
         nearest = there[np.argmin(np.abs(there - time))]
         return float(nearest) if abs(nearest - time) <= 1e-9 * (there[-1] - there[0]) else time
+
+
+def _thinned(
+    weights: NDArray[np.float64], most: int | None, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Rows of a snapshot and their weights: all of them, or ``most`` drawn by weight, each of equal weight then."""
+    if most is None or len(weights) <= most:
+        return np.arange(len(weights)), weights
+    drawn = min(most, int(np.sum(weights > 0)))
+    rows = np.sort(rng.choice(len(weights), drawn, replace=False, p=weights))
+    return rows, np.full(drawn, 1 / drawn)
 
 
 def fitted_cells(adata: AnnData, key: str) -> FittedCells:

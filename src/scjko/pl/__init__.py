@@ -16,6 +16,7 @@ from ._sankey import sankey
 from ._trajectories import trajectories
 from ._validation import validation
 from ._velocity import velocity
+from ._waddington import waddington
 
 __all__ = [
     "ancestry",
@@ -34,4 +35,5 @@ __all__ = [
     "trajectories",
     "validation",
     "velocity",
+    "waddington",
 ]

@@ -9,12 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 
 from ..edge.fitted import fitted_cells
-from ._canvas import Drawn, colour_bar, finish, panels, xy
+from ._canvas import Drawn, colour_bar, dots, shade, shares, xy
 from ._frame import frame
-from ._options import check_options, merged
+from ._options import merged
+from ._page import open_page
 
-#: Area of a dot with few cells, and in all.
-DOT, IN_ALL = 12.0, 20_000.0
 #: The quantile of shares that has the last colour: single cells would leave all others pale.
 TOP = 0.99
 
@@ -49,7 +48,8 @@ def ancestry(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.scatter`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.scatter`.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def ancestry(
     >>> len(sj.pl.ancestry(adata, show=False))
     5
     """
-    check_options(ancestry, kwargs, Axes.scatter, PathCollection)
+    page = open_page(ancestry, (ax, show, return_fig), kwargs, Axes.scatter, PathCollection)
     cells = fitted_cells(adata, key)
     plane = frame(cells, basis, components)
     chosen: dict[float, str] = {}
@@ -80,17 +80,17 @@ def ancestry(
             f"No adata.obs[{cells.keys.ancestors!r}] or [{cells.keys.descendants!r}]; run sj.tl.ancestors or "
             "sj.tl.descendants first."
         )
-    drawn, everywhere = panels(ax, len(chosen)), plane.positions
+    drawn, everywhere = page.panels(len(chosen)), plane.positions
     for axes, (time, name) in zip(drawn, sorted(chosen.items()), strict=True):
         here = np.flatnonzero(cells.times == time)
         share = adata.obs[name].to_numpy(dtype=np.float64)[here] * len(here)
         order = here[np.argsort(share, kind="stable")]
         top = max(float(np.quantile(share, TOP)), 1.0)
-        size: dict[str, Any] = {"linewidths": 0, "rasterized": True}
-        axes.scatter(*xy(everywhere), s=min(2.0, IN_ALL / len(everywhere)), color="0.88", **size)
-        look: dict[str, Any] = size | {"s": min(DOT, IN_ALL / len(here)), "cmap": "magma_r", "vmin": 0.0, "vmax": top}
+        axes.scatter(*xy(everywhere), color=[shade(axes, 0.12)], **dots(axes, len(everywhere)))
+        scale = {"cmap": shares(axes), "vmin": 0.0, "vmax": top}
+        look = dots(axes, len(here)) | scale
         mapped = axes.scatter(*xy(everywhere[order]), c=np.sort(share), **merged(look, kwargs, PathCollection))
         what = "ancestors" if name == cells.keys.ancestors else "descendants"
         plane.dress(axes, f"{'cells' if time in sets else what}, {plane.title(time)}")
         colour_bar(mapped, [axes], "", shrink=0.7)
-    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+    return page.finish(drawn)

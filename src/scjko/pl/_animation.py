@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from ..edge.checks import check_integer
 from ..edge.fitted import fitted_cells
-from ._canvas import HEIGHTS, colour_bar, figure_of, single, xy
+from ._canvas import HEIGHTS, colour_bar, dots, figure_of, ink, xy
 from ._frame import frame
-from ._options import check_options
+from ._page import open_page
 from ._surface import fill, nice_levels, note, surfaces
 from ._times import keep_drawable, texts, times_with_cells
 
@@ -66,7 +66,7 @@ def animation(
     return_fig
         Whether to return the figure, with its first picture drawn.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.contourf`.
+        ``figsize`` and ``title`` as in scanpy. Extra keywords go to :meth:`matplotlib.axes.Axes.contourf`.
 
     Returns
     -------
@@ -81,7 +81,15 @@ def animation(
     >>> figure.axes[0].get_title()
     'day 0.0'
     """
-    check_options(animation, kwargs, Axes.contourf, ContourSet, also=UNNAMED, but=("color", "levels"))
+    page = open_page(
+        animation,
+        (ax, show, return_fig),
+        kwargs,
+        Axes.contourf,
+        ContourSet,
+        also=UNNAMED,
+        but=("color", "levels", "save", "ncols"),
+    )
     seen = fitted_cells(adata, key)
     check_integer("n_frames", n_frames, minimum=2)
     check_integer("fps", fps)
@@ -99,16 +107,16 @@ def animation(
     found = surfaces(plane, list(times), others, n_points=60)
     levels = nice_levels(found, 20)
     paths = seen.energy.simulate(seen.coordinates[seen.times == first], times)[..., plane.columns]
-    axes = single(ax, size=(4.2, 3.4))
+    axes = page.single(size=(4.2, 3.4))
     told = note(plane, others)
 
     def draw(k: int) -> list[Any]:
         axes.clear()
         filled = fill(axes, found[k], levels, fade=True, **{"cmap": HEIGHTS} | kwargs)
-        dots = axes.scatter(*xy(paths[k]), s=4, color="black", alpha=0.6, linewidths=0, zorder=3)
-        title = f"{seen.time_key} {times[k]:.1f}"
-        plane.dress(axes, f"{title}\n{told}" if told else title)
-        return [filled, dots]
+        moved = axes.scatter(*xy(paths[k]), color=ink(axes), alpha=0.6, zorder=3, **dots(axes, len(paths[k])))
+        lines = [page.title, f"{seen.time_key} {times[k]:.1f}", told]
+        plane.dress(axes, "\n".join(str(line) for line in lines if line))
+        return [filled, moved]
 
     figure = figure_of(axes)
     colour_bar(draw(0)[0], [axes], "potential", pad=0.02)

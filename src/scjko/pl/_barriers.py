@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ..edge.fitted import FittedCells, fitted_cells
 from ..edge.landscape import stored_landscape
-from ._canvas import PALETTE, Drawn, dress, finish, single
-from ._options import check_options, merged
+from ._canvas import PALETTE, Drawn, dress, ink, paper, scale, seen_on
+from ._options import merged
+from ._page import open_page
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,8 @@ def barriers(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :class:`matplotlib.lines.Line2D`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :class:`matplotlib.lines.Line2D`.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def barriers(
     >>> sj.pl.barriers(adata, show=False).get_ylabel()
     'potential'
     """
-    check_options(barriers, kwargs, Axes.plot, Line2D)
+    page = open_page(barriers, (ax, show, return_fig), kwargs, Axes.plot, Line2D)
     cells = fitted_cells(adata, key)
     found = stored_landscape(cells)
     at = _time(cells, found, time)
@@ -74,22 +76,23 @@ def barriers(
     between, heights = saddles["wells"][here] - rows[0], saddles["height"][here]
     supported = saddles["supported"][here].astype(bool)
     low = np.asarray(wells["height"][rows], dtype=np.float64)
-    axes = single(ax, size=(1.2 + 0.85 * max(len(rows), 2), 3.2))
-    look = merged({"color": "black", "linewidth": 1.2}, kwargs, Line2D)
+    axes = page.single(size=(1.2 + 0.85 * max(len(rows), 2), 3.2))
+    look = merged({"color": ink(axes), "linewidth": 1.2}, kwargs, Line2D)
     place = _draw_tree(axes, low, between, heights, supported, look)
     for k, row in enumerate(rows):
-        colour = PALETTE[int(wells["track"][row]) % len(PALETTE)]
+        (colour,) = seen_on([PALETTE[int(wells["track"][row]) % len(PALETTE)]], axes)
         error = wells["error"][row]
         if np.isfinite(error):
             axes.errorbar(place[k], low[k], error, color=colour, capsize=3, linewidth=1)
-        face = colour if wells["resting"][row] else "white"
+        face = colour if wells["resting"][row] else paper(axes)
         axes.plot(place[k], low[k], "o", color=colour, markerfacecolor=face, markersize=7, zorder=3)
     names = [f"{wells['name'][row]}\n{wells['n_cells'][row]} cells" for row in rows]
     dress(axes, title=f"{cells.time_key} {at:g}", ylabel="potential")
     axes.set_xticks(place, names, rotation=0 if len(rows) <= 5 else 90, fontsize=7)
     axes.set_xlim(-0.6, len(rows) - 0.4)
     axes.margins(y=0.1)
-    return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
+    scale(axes.yaxis, "potential", axes.get_ylim())
+    return page.finish([axes])
 
 
 def _time(cells: FittedCells, found: Any, time: Any) -> float:

@@ -12,12 +12,17 @@ import scanpy as sc
 from anndata import AnnData
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import Normalize, to_hex
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from ..edge.snapshots import obs_column
-from ._canvas import PALETTE, colour_bar, figure_of
+from ._canvas import colour_bar, dots, ink, key_beside, names_below, shade
 from ._frame import Frame
+from ._groups import groups
+
+#: The quantiles of numbers that have the first and the last colour: single cells would leave all others alike.
+OUTLIERS = (0.01, 0.99)
 
 
 def check_color(adata: AnnData, color: Any) -> str | None:
@@ -55,10 +60,14 @@ def colour_values(adata: AnnData, color: str) -> pd.Series:
 
 def shared_range(adata: AnnData, color: str | None) -> dict[str, Any]:
     """The range of the numbers that cells are coloured by, one for all panels; nothing for groups."""
-    values = None if color is None else colour_values(adata, color)
-    if values is None or not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
+    if color is None or not numbers(values := colour_values(adata, color)):
         return {}
-    return {"vmin": float(values.min()), "vmax": float(values.max()), "cmap": "magma"}
+    known = values.to_numpy(dtype=np.float64)
+    known = known[np.isfinite(known)]
+    low, high = np.quantile(known, OUTLIERS) if len(known) else (0.0, 1.0)
+    if not high > low:  # such as a gene that few cells express
+        low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+    return {"vmin": float(low), "vmax": float(high), "cmap": "magma"}
 
 
 def range_key(drawn: list[Axes], color: str, shared: dict[str, Any]) -> None:
@@ -67,31 +76,53 @@ def range_key(drawn: list[Axes], color: str, shared: dict[str, Any]) -> None:
     colour_bar(mapped, drawn, color, location="bottom", shrink=0.5, aspect=35, pad=0.02)
 
 
-def draw_cells(
-    axes: Axes, plane: Frame, rows: NDArray[np.int64], color: str | None, options: dict[str, Any], legend: bool = False
-) -> None:
-    """Cells of these rows in the plane, by scanpy, coloured by a column of ``obs`` or a gene."""
+def bar_beside(axes: Axes, color: str, shared: dict[str, Any]) -> None:
+    """A colour bar for the cells, beside the only panel."""
+    mapped = ScalarMappable(Normalize(shared["vmin"], shared["vmax"]), shared["cmap"])
+    colour_bar(mapped, [axes], color, pad=0.02)
+
+
+def group_key(axes: Axes, adata: AnnData, color: str) -> None:
+    """A legend of all groups, beside the last panel."""
+    found = groups(adata, "color", color, axes, most=None)
+    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5, "markeredgewidth": 0}
+    handles = [Line2D([], [], color=colour, label=name, **look) for name, colour in found.colours.items()]
+    columns = -(-len(handles) // names_below(axes))
+    key_beside(axes, handles=handles, title=color, title_fontsize=7.5, ncols=columns, handletextpad=0.3)
+
+
+def draw_cells(axes: Axes, plane: Frame, rows: NDArray[np.int64], color: str | None, options: dict[str, Any]) -> None:
+    """Cells of these rows in the plane, by scanpy, coloured by a column of ``obs`` or a gene; without a key."""
     adata = plane.cells.adata
+    rows = np.random.default_rng(0).permutation(rows)  # no group lies on top of another
     # A small AnnData of its own: scanpy writes colours into what it draws.
-    obs = pd.DataFrame({} if color is None else {color: colour_values(adata, color)}, adata.obs_names).iloc[rows]
+    obs = pd.DataFrame(index=adata.obs_names[rows])
+    colours = None
+    if color is not None:
+        values = colour_values(adata, color)
+        if not numbers(values):
+            found = groups(adata, "color", color, axes, most=None)
+            values, colours = found.labels.cat.set_categories(found.names), list(found.colours.values())
+        obs[color] = values.iloc[rows].to_numpy() if colours is None else values.iloc[rows].array
     cells = AnnData(obs=obs, obsm={"X_plane": plane.positions[rows]})
-    if color is not None and f"{color}_colors" in adata.uns and hasattr(obs[color], "cat"):
-        cells.uns[f"{color}_colors"] = adata.uns[f"{color}_colors"]
-    size = float(np.clip(12000 / max(len(rows), 1), 1.5, 14))
+    if colours is not None:
+        cells.uns[f"{color}_colors"] = colours
+    look = dots(axes, len(rows))
     shown: dict[str, Any] = {
-        "na_color": "black",
-        "alpha": 0.55,
-        "size": size,
+        "na_color": ink(axes) if color is None else to_hex(shade(axes, 0.2)),
+        "alpha": 0.55 if color is None else 0.8,
+        "size": (2 if color is None else 4) * look["s"],  # points of scanpy have a quarter of the area of circles
         "title": "",
-        "legend_fontsize": 7.5,
         "cmap": "magma",
+        "legend_loc": None,
+        "colorbar_loc": None,
     }
-    if color is not None and f"{color}_colors" not in adata.uns:
-        shown["palette"] = list(PALETTE) if obs[color].nunique() <= len(PALETTE) else None
-    if not legend:
-        shown |= {"legend_loc": None, "colorbar_loc": None}
+    before = set(axes.collections)
     sc.pl.embedding(cells, "X_plane", color=color, ax=axes, show=False, **shown | options)
-    beside = figure_of(axes).axes[-1]
-    if legend and color is not None and beside.get_label() == "<colorbar>":
-        beside.set_ylabel(color, fontsize=8)
-        beside.tick_params(labelsize=7)
+    for made in set(axes.collections) - before:
+        made.set_rasterized(look["rasterized"])
+
+
+def numbers(values: pd.Series) -> bool:
+    """Whether values are numbers, not groups."""
+    return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)

@@ -13,10 +13,14 @@ from ..core.transport import Coupling
 from ..edge.checks import check_integer
 from ..edge.fitted import FittedCells, fitted_cells
 from ..edge.fitting import EXACT
-from ._canvas import OBSERVED, PREDICTED, Drawn, finish, key_beside, panels, xy
+from ._canvas import OBSERVED, PREDICTED, Drawn, dots, key_beside, shade, xy
 from ._frame import frame
-from ._options import check_options, merged
+from ._options import merged
+from ._page import open_page
 from ._times import texts, times_with_cells
+
+#: Cells of a snapshot that are coupled for a picture, which shows some hundred pairs: that takes a second.
+MOST = 3000
 
 
 def couplings(
@@ -36,6 +40,8 @@ def couplings(
 
     A fit keeps a summary of its couplings only; they are solved anew, by the same solver and seed. Those that are not
     exact say how far above the optimum their cost can be at most, and partial ones how much of the mass has no partner.
+    Snapshots of more than 3000 cells are thinned to as many cells drawn at random before they are coupled; the panel
+    says so.
 
     Parameters
     ----------
@@ -58,7 +64,8 @@ def couplings(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :class:`matplotlib.collections.LineCollection`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :class:`matplotlib.collections.LineCollection`.
 
     Returns
     -------
@@ -73,40 +80,42 @@ def couplings(
     >>> axes.get_title()
     'day 1 to day 2'
     """
-    check_options(couplings, kwargs, LineCollection)
+    page = open_page(couplings, (ax, show, return_fig), kwargs, LineCollection)
     seen = fitted_cells(adata, key)
     check_integer("n_pairs", n_pairs)
     check_integer("random_state", random_state, minimum=0)
     _check_whole(seen)
     plane, points = frame(seen, None, components), seen.snapshots.points
     chosen = _intervals(seen, times)
-    solved = seen.couplings
+    solved = [seen.thinned_coupling(k, MOST, random_state) for k in chosen]
     rng = np.random.default_rng(random_state)
-    drawn = panels(ax, len(chosen))
-    for axes, k in zip(drawn, chosen, strict=True):
-        coupling = solved[k]
+    drawn = page.panels(len(chosen))
+    for axes, k, (coupling, rows) in zip(drawn, chosen, solved, strict=True):
         weight = np.asarray(coupling.weight, dtype=np.float64)
         n_drawn = min(n_pairs, int(np.sum(weight > 0)))
         pairs = rng.choice(len(weight), n_drawn, replace=False, p=weight / weight.sum())
         before, after = (p[:, plane.columns] for p in (points[k], points[k + 1]))
-        lines = np.stack([before[coupling.source[pairs]], after[coupling.target[pairs]]], axis=1)
-        look: dict[str, Any] = {"colors": "0.45", "linewidths": 0.5, "alpha": 0.7, "zorder": 2}
-        axes.scatter(*xy(before), s=3, color=OBSERVED, linewidths=0, label="from", zorder=1)
-        axes.scatter(*xy(after), s=3, color=PREDICTED, linewidths=0, label="to", zorder=1)
+        ends = before[rows[0][coupling.source[pairs]]], after[rows[1][coupling.target[pairs]]]
+        lines = np.stack(ends, axis=1)
+        look: dict[str, Any] = {"colors": [shade(axes, 0.6)], "linewidths": 0.5, "alpha": 0.7, "zorder": 2}
+        size = dots(axes, 2 * (len(before) + len(after)))
+        axes.scatter(*xy(before), color=OBSERVED, label="from", zorder=1, **size)
+        axes.scatter(*xy(after), color=PREDICTED, label="to", zorder=1, **size)
         axes.add_collection(LineCollection(list(lines), **merged(look, kwargs, LineCollection)))
         title = " to ".join(plane.title(t) for t in seen.energy.times[k : k + 2])
         plane.dress(axes, title)
-        small: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6.5, "color": "0.3"}
-        if note := _note(coupling):  # below the label of the axis, where no cells are
+        small: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6.5, "color": shade(axes, 0.7)}
+        if note := _note(
+            coupling, max(len(before), len(after)) > MOST
+        ):  # below the label of the axis, where no cells are
             axes.annotate(note, (0.5, -0.2), xycoords=axes.xaxis.label, **small)
-    if ax is None:
-        key_beside(drawn[-1])
-    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+    key_beside(drawn[-1])
+    return page.finish(drawn)
 
 
-def _note(coupling: Coupling) -> str:
+def _note(coupling: Coupling, thinned: bool) -> str:
     """What is to be known of a coupling, a line each."""
-    lines = []
+    lines = [f"plan of {MOST} cells of each time"] if thinned else []
     if coupling.dropped > 0:
         lines.append(f"{100 * coupling.dropped:.2g} % uncoupled")
     if coupling.bound is not None and coupling.bound > EXACT:

@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from ..edge.fitted import fitted_cells
-from ..edge.snapshots import obs_column
-from ._canvas import LINE_STYLES, PALETTE, Drawn, dress, finish, key_beside, single
-from ._options import check_options, merged
+from ._canvas import LINE_STYLES, PALETTE, Drawn, dress, key_beside, scale, seen_on
+from ._groups import FEWEST, Groups, groups
+from ._options import merged
+from ._page import open_page
 
 MARKERS = "os^DvP*X"
 
@@ -29,6 +30,10 @@ def energy_over_time(
 ) -> Drawn:
     """The potential of the cells of each type over time: medians, with the middle half as a band.
 
+    At times with fewer than 20 cells of a type its cells are drawn as dots. Heights of one type at different times can
+    be compared. Those of different types can be compared if the fit has growth or partial couplings; otherwise the
+    title says that they cannot.
+
     Parameters
     ----------
     adata
@@ -44,7 +49,8 @@ def energy_over_time(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.plot`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.plot`.
 
     Returns
     -------
@@ -58,30 +64,31 @@ def energy_over_time(
     >>> len(sj.pl.energy_over_time(adata, groupby="fate", show=False).lines)
     3
     """
-    check_options(energy_over_time, kwargs, Axes.plot, Line2D)
+    page = open_page(energy_over_time, (ax, show, return_fig), kwargs, Axes.plot, Line2D)
     seen = fitted_cells(adata, key)
     potential = seen.energy.potential(seen.coordinates, seen.times)
-    column = pd.Series("all cells", adata.obs_names) if groupby is None else obs_column(adata, "groupby", groupby)
-    groups = column.astype("category").cat.remove_unused_categories()
-    if len(groups.cat.categories) > 30:
-        raise ValueError(
-            f"obs[{groupby!r}] has {len(groups.cat.categories)} groups; more than 30 cannot be distinguished."
-        )
-    colours = adata.uns.get(f"{groupby}_colors", PALETTE)
-    axes = single(ax, size=(4.2, 2.8) if groupby else (3.5, 2.6))
-    for k, name in enumerate(groups.cat.categories):
-        here = (groups == name).to_numpy()
-        quartiles = pd.Series(potential[here]).groupby(seen.times[here]).quantile(np.array([0.25, 0.5, 0.75])).unstack()
-        colour = colours[k % len(colours)]
-        # A colour comes round again after seven groups; a line style and a marker of its own do not.
+    axes = page.single(size=(4.2, 2.8) if groupby else (3.5, 2.6))
+    everyone = Groups(pd.Series("all cells", adata.obs_names), {"all cells": seen_on(PALETTE, axes)[0]})
+    found = everyone if groupby is None else groups(adata, "groupby", groupby, axes)
+    for k, (name, colour) in enumerate(found.colours.items()):
+        here = found.rows(name)
+        heights = pd.Series(potential[here]).groupby(seen.times[here])
+        quartiles = heights.quantile(np.array([0.25, 0.5, 0.75])).unstack()
+        many = heights.size() >= FEWEST
+        # A reader who does not distinguish the colours has markers and line styles.
         style: dict[str, Any] = {
-            "linestyle": LINE_STYLES[k // len(colours) % len(LINE_STYLES)],
+            "linestyle": LINE_STYLES[k // len(PALETTE) % len(LINE_STYLES)],
             "marker": MARKERS[k % len(MARKERS)],
         }
-        look: dict[str, Any] = {"color": colour, "markersize": 4, "linewidth": 1.3, "label": str(name), **style}
-        axes.fill_between(quartiles.index, quartiles[0.25], quartiles[0.75], color=colour, alpha=0.15, linewidth=0)
-        axes.plot(np.asarray(quartiles.index), quartiles[0.5], **merged(look, kwargs, Line2D))
-    dress(axes, xlabel=seen.time_key, ylabel="potential")
+        look: dict[str, Any] = {"color": colour, "markersize": 4, "linewidth": 1.3, "label": name, **style}
+        band = quartiles.where(many)
+        axes.fill_between(quartiles.index, band[0.25], band[0.75], color=colour, alpha=0.15, linewidth=0)
+        few = ~np.isin(seen.times[here], quartiles.index[many])
+        axes.scatter(seen.times[here][few], potential[here][few], s=5, color=colour, alpha=0.6, linewidths=0)
+        axes.plot(np.asarray(quartiles.index), band[0.5], **merged(look, kwargs, Line2D))
+    doubt = "" if len(found.names) < 2 or seen.compares_groups else "types are not comparable: balanced couplings"
+    dress(axes, title=doubt, xlabel=seen.time_key)
+    scale(axes.yaxis, "potential", axes.get_ylim())
     if groupby is not None:
         key_beside(axes, title=groupby, title_fontsize=8)
-    return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
+    return page.finish([axes])

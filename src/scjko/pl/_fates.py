@@ -15,13 +15,12 @@ from ..core.timeline import time_text
 from ..edge.checks import check_option
 from ..edge.clones import clone_matrix, sisters
 from ..edge.fitted import FittedCells, fitted_cells
-from ._canvas import PALETTE, Drawn, colour_bar, dress, finish, key_beside, panels, xy
+from ._canvas import PALETTE, Drawn, colour_bar, dots, dress, key_beside, odds_map, seen_on, shade, shares, xy
 from ._frame import frame
-from ._options import check_options, merged
+from ._options import merged
+from ._page import open_page
 
 KINDS = ("embedding", "log_odds", "triangle", "time", "clones")
-#: Area of a dot with few cells, and in all.
-DOT, IN_ALL = 12.0, 40_000.0
 #: Log-odds beyond this, some 99 to 1, have the last colour.
 LARGEST = 5.0
 #: Cells of one bin of predicted probability, at least; and bins.
@@ -77,7 +76,8 @@ def fates(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.scatter`, of kind "time" to :meth:`matplotlib.axes.Axes.plot`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.scatter`, of kind "time" to :meth:`matplotlib.axes.Axes.plot`.
 
     Returns
     -------
@@ -94,34 +94,36 @@ def fates(
     ['fate 1', 'fate 2', 'fate 3']
     """
     check_option("kind", kind, KINDS)
-    check_options(fates, kwargs, *((Axes.plot,) if kind == "time" else (Axes.scatter, PathCollection)))
+    page = open_page(
+        fates, (ax, show, return_fig), kwargs, *((Axes.plot,) if kind == "time" else (Axes.scatter, PathCollection))
+    )
     cells = fitted_cells(adata, key)
     table, colours = _table(cells)
     chosen = _chosen(table, names, kind)
     if kind in ("embedding", "log_odds"):
         plane = frame(cells, basis, components)
-        drawn = panels(ax, len(chosen) if kind == "embedding" else 1, size=(2.7, 2.4))
+        drawn = page.panels(len(chosen) if kind == "embedding" else 1, size=(2.7, 2.4))
         if kind == "embedding":
             for axes, name in zip(drawn, chosen, strict=True):
                 mapped = _dots(axes, plane.positions, table[name].to_numpy(), {"vmin": 0, "vmax": 1}, kwargs)
                 plane.dress(axes, name)
-            colour_bar(mapped, drawn, "probability")
+            colour_bar(mapped, drawn, "probability", shrink=0.7)
         else:
             odds = _log_odds(table, chosen)
-            scale = {"norm": TwoSlopeNorm(0, -LARGEST, LARGEST), "cmap": "RdBu"}
+            scale = {"norm": TwoSlopeNorm(0, -LARGEST, LARGEST), "cmap": odds_map(drawn[0])}
             mapped = _dots(drawn[0], plane.positions, odds, scale, kwargs, by_size=True)
             plane.dress(drawn[0], "")
             colour_bar(mapped, drawn, f"log-odds of {chosen[0]} against {chosen[1]}")
     elif kind == "triangle":
-        drawn = panels(ax, 1, size=(3.6, 3.0))
+        drawn = page.panels(1, size=(3.6, 3.0))
         _triangle(drawn[0], cells, table[chosen].to_numpy(), chosen, kwargs)
     elif kind == "time":
-        drawn = panels(ax, 1, size=(3.8, 2.6))
-        _over_time(drawn[0], cells, table, {name: colours[name] for name in chosen}, kwargs)
+        drawn = page.panels(1, size=(3.8, 2.6))
+        _over_time(drawn[0], cells, table, _of(colours, chosen, drawn[0]), kwargs)
     else:
-        drawn = panels(ax, 1, size=(3.6, 2.8))
-        _against_clones(drawn[0], cells, table, {name: colours[name] for name in chosen}, clone_key, kwargs)
-    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+        drawn = page.panels(1, size=(3.6, 2.8))
+        _against_clones(drawn[0], cells, table, _of(colours, chosen, drawn[0]), clone_key, kwargs)
+    return page.finish(drawn)
 
 
 def _table(cells: FittedCells) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -132,6 +134,11 @@ def _table(cells: FittedCells) -> tuple[pd.DataFrame, dict[str, Any]]:
     table = adata.obsm[keys.fates]
     held = [str(colour) for colour in adata.uns.get(f"{keys.fate}_colors", PALETTE)]
     return table, {str(name): held[j % len(held)] for j, name in enumerate(table.columns)}
+
+
+def _of(colours: dict[str, Any], names: list[str], axes: Axes) -> dict[str, Any]:
+    """The colours of some fates, as they are seen on a page."""
+    return dict(zip(names, seen_on([colours[name] for name in names], axes), strict=True))
 
 
 def _chosen(table: pd.DataFrame, names: Iterable[str] | None, kind: str) -> list[str]:
@@ -154,7 +161,7 @@ def _dots(
 ) -> Any:
     """Cells by value, the highest on top: those of small fates would be hidden."""
     order = np.argsort(np.abs(values) if by_size else values, kind="stable")
-    look: dict[str, Any] = {"s": min(DOT, IN_ALL / len(values)), "linewidths": 0, "cmap": "magma_r", "rasterized": True}
+    look = dots(axes, len(values)) | {"cmap": shares(axes)}
     return axes.scatter(*xy(points[order]), c=values[order], **merged(look | scale, options, PathCollection))
 
 
@@ -172,14 +179,8 @@ def _triangle(axes: Axes, cells: FittedCells, p: NDArray[Any], names: list[str],
     known = total > 0
     points = (p[known] / total[known, None]) @ CORNERS
     outline = CORNERS[[0, 1, 2, 0]]
-    axes.plot(*outline.T, color="0.6", linewidth=0.8, zorder=1)
-    look: dict[str, Any] = {
-        "s": min(DOT, IN_ALL / len(points)),
-        "linewidths": 0,
-        "alpha": 0.7,
-        "cmap": "viridis",
-        "rasterized": True,
-    }
+    axes.plot(*outline.T, color=shade(axes, 0.4), linewidth=0.8, zorder=1)
+    look = dots(axes, len(points)) | {"alpha": 0.7, "cmap": "viridis"}
     mapped = axes.scatter(*xy(points), c=cells.times[known], zorder=2, **merged(look, options, PathCollection))
     for corner, name in zip(CORNERS, names, strict=True):
         low = corner[1] == 0
@@ -231,7 +232,7 @@ def _against_clones(
     member = np.stack([(cells.adata.obs[cells.keys.terminal] == name).to_numpy(dtype=float) for name in names], axis=1)
     truth = sisters(clone_matrix(cells.adata, clone_key), cells.times, member, clone_key)
     predicted = table[names].to_numpy()[truth.rows]
-    axes.axline((0, 0), slope=1, color="0.6", linewidth=0.8, zorder=0)
+    axes.axline((0, 0), slope=1, color=shade(axes, 0.4), linewidth=0.8, zorder=0)
     for j, name in enumerate(names):
         if name not in colours:
             continue

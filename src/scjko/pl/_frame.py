@@ -17,6 +17,9 @@ from ._times import times_with_cells
 
 Array = NDArray[np.float64]
 
+#: The fraction of cells at either end of a dimension that may be outliers: further from the rest than these are apart.
+FAR = 0.005
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -33,8 +36,12 @@ class Frame:
 
     @property
     def limits(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The range of all cells and a little more, in x and in y."""
+        """The range of cells and a little more, in x and in y; without those far from nearly all others."""
         low, high = self.positions.min(axis=0), self.positions.max(axis=0)
+        most = np.quantile(self.positions, (FAR, 1 - FAR), axis=0)
+        span = np.ptp(most, axis=0)
+        if (span > 0).all():
+            low, high = np.maximum(low, most[0] - span), np.minimum(high, most[1] + span)
         margin = np.where(high > low, 0.05 * (high - low), 1.0)
         (left, bottom), (right, top) = low - margin, high + margin
         return (left, right), (bottom, top)
@@ -56,7 +63,7 @@ class Frame:
         at = np.flatnonzero(self.cells.times == time)
         label = str(self.cells.column.iloc[at[0]]) if len(at) else ""
         if not any(letter.isalpha() for letter in label):
-            return f"{self.cells.time_key} {time_text(time)}"
+            return f"{self.cells.time_key} {time_text(time) if len(at) else time_text(round(time, 2))}"
         return label
 
 

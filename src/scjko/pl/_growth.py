@@ -8,16 +8,16 @@ import pandas as pd
 from anndata import AnnData
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_rgba
 
 from ..core.timeline import time_text
 from ..edge.fitted import fitted_cells
 from ..edge.keys import GROWTH_PRIOR
 from ..edge.snapshots import obs_column
-from ._canvas import PALETTE, Drawn, dress, finish, key_beside, single, time_colours
-from ._options import check_options, merged
-
-#: Area of a dot with few cells, and in all.
-DOT, IN_ALL = 12.0, 20_000.0
+from ._canvas import Drawn, dots, dress, key_beside, shade, time_colours
+from ._groups import Groups, groups
+from ._options import merged
+from ._page import open_page
 
 
 def growth(
@@ -50,7 +50,8 @@ def growth(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.scatter`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.scatter`.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def growth(
     >>> sj.pl.growth(adata, "fate", show=False).get_ylabel()
     'fitted growth rate'
     """
-    check_options(growth, kwargs, Axes.scatter, PathCollection)
+    page = open_page(growth, (ax, show, return_fig), kwargs, Axes.scatter, PathCollection)
     seen = fitted_cells(adata, key)
     if seen.energy.growth_field is None:
         raise ValueError(f"The fit at adata.uns[{key!r}] has no growth; fit with growth='auto' or a column of rates.")
@@ -74,26 +75,27 @@ def growth(
     if name not in adata.obs:
         name = GROWTH_PRIOR if GROWTH_PRIOR in adata.obs else seen.keys.growth_coupled
     prior = obs_column(adata, "growth", name).to_numpy(dtype=np.float64)
+    axes = page.single(size=(4.4, 3.2))
     if groupby is None:
-        groups = pd.Series(seen.times, adata.obs_names).map(time_text)
-        order = [time_text(time) for time in np.unique(seen.times)]
-        colours: Any = time_colours(len(order))
+        times = np.unique(seen.times)
+        texts = list(map(time_text, times))
+        labels = pd.Series(pd.Categorical.from_codes(np.searchsorted(times, seen.times), pd.Index(texts)))
+        found = Groups(labels, dict(zip(texts, time_colours(len(times), axes), strict=True)))
     else:
-        groups = obs_column(adata, "groupby", groupby).astype("category").cat.remove_unused_categories()
-        order, colours = list(groups.cat.categories), adata.uns.get(f"{groupby}_colors", PALETTE)
-    axes = single(ax, size=(4.4, 3.2))
-    for k, group in enumerate(order):
-        here = (groups == group).to_numpy() & np.isfinite(prior)
-        if here.any():
-            look = {
-                "s": min(DOT, IN_ALL / len(prior)),
-                "color": colours[k % len(colours)],
-                "linewidths": 0,
-                "alpha": 0.6,
-            }
-            look |= {"label": str(group), "rasterized": True}
-            axes.scatter(prior[here], posterior[here], **merged(look, kwargs, PathCollection))
-    axes.axline((0, 0), slope=1, color="0.6", linewidth=0.8, zorder=0)
+        found = groups(adata, "groupby", groupby, axes)
+    colours = np.array([to_rgba(colour) for colour in found.colours.values()])
+    code = found.labels.cat.set_categories(found.names).cat.codes.to_numpy()
+    rows = np.flatnonzero(np.isfinite(prior) & (code >= 0))
+    rows = np.random.default_rng(0).permutation(rows)  # no group lies on top of another
+    look = dots(axes, len(rows)) | {"c": colours[code[rows]], "alpha": 0.6}
+    axes.scatter(prior[rows], posterior[rows], **merged(look, kwargs, PathCollection))
+    shown = {found.names[k] for k in np.unique(code[rows])}
+    handles = [
+        axes.scatter([], [], color=[colour], label=name, linewidths=0)
+        for name, colour in found.colours.items()
+        if name in shown
+    ]
+    axes.axline((0, 0), slope=1, color=shade(axes, 0.4), linewidth=0.8, zorder=0)
     dress(axes, xlabel=f"growth rate in {name}", ylabel="fitted growth rate")
-    key_beside(axes, title=groupby or seen.time_key, title_fontsize=8)
-    return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
+    key_beside(axes, handles=handles, title=groupby or seen.time_key, title_fontsize=8)
+    return page.finish([axes])

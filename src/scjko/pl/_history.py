@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..edge.options import FitOptions
 from ..edge.storage.fields import fitted
-from ._canvas import PALETTE, Drawn, dress, finish, key_beside, panels
-from ._options import check_options, merged
+from ._canvas import PALETTE, Drawn, dress, key_beside, seen_on, shade
+from ._options import merged
+from ._page import open_page
 
 
 def history(
@@ -44,7 +45,8 @@ def history(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.plot`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.plot`.
 
     Returns
     -------
@@ -60,7 +62,7 @@ def history(
     >>> len(sj.pl.history(adata, show=False).lines[0].get_xdata())
     20
     """
-    check_options(history, kwargs, Axes.plot, Line2D)
+    page = open_page(history, (ax, show, return_fig), kwargs, Axes.plot, Line2D)
     stored = fitted(adata, key)
     losses = {name: np.atleast_1d(values) for name, values in stored.get("history", {}).items()}
     trained = bool(losses) and FitOptions.read(stored["params"]).parametrization.trained
@@ -71,17 +73,17 @@ def history(
             f"once. How good it is, adata.uns[{key!r}]['diagnostics']['explained'] says."
         )
     losses_too = trained and (choice is None or not isinstance(ax, Axes))
-    drawn = panels(ax, losses_too + (choice is not None), size=(2.9, 2.2))
+    drawn = page.panels(losses_too + (choice is not None), size=(2.9, 2.2))
     if losses_too:
         _draw_losses(drawn[0], losses, kwargs)
     if choice is not None:
         _draw_choice(drawn[-1], choice, kwargs)
-    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+    return page.finish(drawn)
 
 
 def _draw_losses(axes: Axes, losses: Mapping[str, NDArray[Any]], options: dict[str, Any]) -> None:
     """The loss of every epoch."""
-    for (name, values), colour in zip(losses.items(), PALETTE, strict=False):
+    for (name, values), colour in zip(losses.items(), seen_on(PALETTE, axes), strict=False):
         look: dict[str, Any] = {"color": colour, "linewidth": 1.2, "label": name.replace("_", " ")}
         axes.plot(np.arange(1, len(values) + 1), values, **merged(look, options, Line2D))
     axes.set_yscale("log")
@@ -99,7 +101,7 @@ def _draw_choice(axes: Axes, choice: Mapping[str, Any], options: dict[str, Any])
     by_length = bool((table["updates"] > 0).any())
     across = table["updates" if by_length else "softness"]
     kinds = list(zip(table["share"], table["n_members"], strict=True))
-    for kind, colour in zip(dict.fromkeys(kinds), PALETTE, strict=False):
+    for kind, colour in zip(dict.fromkeys(kinds), seen_on(PALETTE, axes), strict=False):
         own = np.array([each == kind for each in kinds])
         look: dict[str, Any] = {"color": colour, "linewidth": 1.2, "label": _words(*kind)}
         if by_length and kind[0] == 1:  # no network: the best softness, whatever the length
@@ -110,7 +112,9 @@ def _draw_choice(axes: Axes, choice: Mapping[str, Any], options: dict[str, Any])
             )
     chosen = int(np.argmax(table["chosen"]))
     if not by_length or table["updates"][chosen] > 0:
-        axes.scatter(across[chosen], table["error"][chosen], s=60, facecolors="none", edgecolors="0.2", zorder=3)
+        axes.scatter(
+            across[chosen], table["error"][chosen], s=60, facecolors="none", edgecolors=[shade(axes, 0.8)], zorder=3
+        )
     if across.max() > across[across > 0].min():
         axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")

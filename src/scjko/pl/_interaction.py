@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from ..edge.fitted import fitted_cells
-from ._canvas import PALETTE, Drawn, dress, finish, panels
-from ._options import check_options, merged
+from ._canvas import PALETTE, Drawn, dress, shade
+from ._options import merged
+from ._page import open_page
 
 #: Directions in which the kernel is looked at.
 N_DIRECTIONS = 64
@@ -44,7 +45,8 @@ def interaction(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.plot`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.plot`.
 
     Returns
     -------
@@ -59,7 +61,7 @@ def interaction(
     >>> [axes.get_ylabel() for axes in sj.pl.interaction(adata, show=False)]
     ['kernel U', 'force']
     """
-    check_options(interaction, kwargs, Axes.plot, Line2D)
+    page = open_page(interaction, (ax, show, return_fig), kwargs, Axes.plot, Line2D)
     seen = fitted_cells(adata, key)
     energy = seen.energy
     if "interaction" not in energy.terms:
@@ -78,17 +80,21 @@ def interaction(
     slope = energy.interaction_gradient(away).reshape(len(reach), N_DIRECTIONS, -1)
     force = -np.sum(slope * towards, axis=2)
 
-    drawn = panels(ax, 2, size=(2.6, 2.2))
+    drawn = page.panels(2, size=(2.6, 2.2))
     for axes, values, name, colour in zip(drawn, (kernel, force), ("kernel U", "force"), PALETTE, strict=False):
         low, high = np.quantile(values, [0.1, 0.9], axis=1)
-        axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-        axes.axvline(np.median(distances), color="0.8", linewidth=0.8, zorder=0)
+        axes.axhline(0, color=shade(axes, 0.2), linewidth=0.8, zorder=0)
+        axes.axvline(np.median(distances), color=shade(axes, 0.2), linewidth=0.8, zorder=0)
         axes.fill_between(reach, low, high, color=colour, alpha=0.2, linewidth=0)
         look: dict[str, Any] = {"color": colour, "linewidth": 1.4}
         axes.plot(reach, values.mean(axis=1), **merged(look, kwargs, Line2D))
         dress(axes, xlabel="distance of two cells", ylabel=name)
-    drawn[1].text(0.97, 0.96, "apart", transform=drawn[1].transAxes, ha="right", va="top", fontsize=7, color="0.4")
-    drawn[1].text(
-        0.97, 0.04, "together", transform=drawn[1].transAxes, ha="right", va="bottom", fontsize=7, color="0.4"
-    )
-    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+    small: dict[str, Any] = {
+        "ha": "right",
+        "fontsize": 7,
+        "color": shade(drawn[1], 0.6),
+        "transform": drawn[1].transAxes,
+    }
+    drawn[1].text(0.97, 0.96, "apart", va="top", **small)
+    drawn[1].text(0.97, 0.04, "together", va="bottom", **small)
+    return page.finish(drawn)

@@ -14,14 +14,13 @@ from matplotlib.colors import is_color_like
 Drawer = Callable[..., Any] | type[Artist]
 """What takes the extra keywords of a plot: a function or method, or the class of the artist that it makes."""
 
-_AXES = "pass axes of your own as ax=..., made with plt.subplots"
+#: Keywords of the page of every plot, as scanpy has them.
+PAGE = ("figsize", "ncols", "title", "save")
 _COLUMN = "put the values into a column of adata.obs and name that as color"
 #: Keywords of scanpy's plots that ours do not have, and what to do instead.
 REMEDIES = {
-    "figsize": _AXES,
-    "ncols": _AXES,
-    "save": "take the figure with return_fig=True and call its savefig",
-    "title": "take the axes with show=False and call their set_title",
+    "save": "name the file as path=...",
+    "ncols": "it has one panel",
     "layer": _COLUMN,
     "use_raw": _COLUMN,
     "gene_symbols": _COLUMN,
@@ -86,7 +85,11 @@ def _refusal(plot: Callable[..., Any], name: str, theirs: list[str], drawer: Dra
     else:
         remedy = f", which {listed(others)} {'take' if len(others) > 1 else 'takes'}." if others else "."
     passed_on = f"{drawer.__qualname__} of {drawer.__module__.partition('.')[0]}"
-    return f"{plot.__name__} takes no {name!r}{remedy} It takes {listed(own)}; other keywords go to {passed_on}."
+    page = listed(PAGE)
+    return (
+        f"{plot.__name__} takes no {name!r}{remedy} It takes {listed(own)}; {page} as scanpy's plots; "
+        f"other keywords go to {passed_on}."
+    )
 
 
 def _plots_with(name: str) -> Iterator[str]:

@@ -18,15 +18,14 @@ from ._canvas import (
     OBSERVED,
     PREDICTED,
     Drawn,
-    finish,
+    dots,
     key_beside,
-    panels,
-    single,
     time_colours,
     xy,
 )
 from ._frame import Frame, frame
-from ._options import check_options, merged
+from ._options import merged
+from ._page import open_page
 from ._times import keep_drawable, times_with_cells
 
 KINDS = ("both", "observed", "predicted")
@@ -71,7 +70,8 @@ def predictions(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.scatter`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.scatter`.
 
     Returns
     -------
@@ -86,7 +86,10 @@ def predictions(
     >>> [axes.get_title() for axes in panels]
     ['day 2', 'day 3\ninterpolated', 'day 4']
     """
-    check_options(predictions, kwargs, Axes.scatter, PathCollection, but=("cmap", "norm", "vmin", "vmax"))
+    page = open_page(
+        predictions, (ax, show, return_fig), kwargs, Axes.scatter, PathCollection, but=("norm", "vmin", "vmax")
+    )
+    cmap = _of_times(kwargs, superimpose)
     seen = fitted_cells(adata, key)
     check_option("kind", kind, KINDS)
     times_with_cells(seen)  # some, or an error
@@ -96,9 +99,9 @@ def predictions(
     found = {time: made[time] if time in made else _measured(seen, time, kind, plane.columns) for time in wanted}
     wanted = keep_drawable(seen, wanted, [found[t] for t in wanted], argument=None if times is None else "times")
     clouds = [found[time] for time in wanted]
-    drawn = [single(ax, size=(4.4, 3.2))] if superimpose else panels(ax, len(wanted))
+    drawn = [page.single(size=(4.4, 3.2))] if superimpose else page.panels(len(wanted))
     at = drawn * len(wanted) if superimpose else drawn
-    colours = time_colours(len(wanted)) if superimpose else [None] * len(wanted)
+    colours = time_colours(len(wanted), drawn[0], cmap) if superimpose else [None] * len(wanted)
     for axes, time, cloud, colour in zip(at, wanted, clouds, colours, strict=True):
         for name, points in cloud.items():
             _dots(axes, name, points, colour, plane.title(time) if superimpose else None, kwargs)
@@ -109,11 +112,11 @@ def predictions(
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     if superimpose:
         key_beside(drawn[0], fontsize=7)
-    elif ax is None and any(len(cloud) > 1 for cloud in clouds):
+    elif any(len(cloud) > 1 for cloud in clouds):
         # Beside the last panel, with a handle for each kind of cells there is.
         handles = {h.get_label(): h for axes in drawn for h in axes.collections}
         key_beside(drawn[-1], handles=list(handles.values()))
-    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+    return page.finish(drawn)
 
 
 Clouds = dict[str, NDArray[np.floating]]
@@ -142,19 +145,25 @@ def _measured(cells: FittedCells, time: float, kind: str, columns: tuple[int, in
     return {name: points for name, points in found.items() if name in kinds and len(points)}
 
 
+def _of_times(options: dict[str, Any], superimpose: bool) -> Any:
+    """The colour map of times, which only one panel for all has."""
+    if "cmap" in options and not superimpose:
+        raise ValueError("cmap is that of times in one panel, superimpose=True; here color sets the colour of cells.")
+    return options.pop("cmap", None) or "viridis"
+
+
 def _dots(
     axes: Axes, name: str, points: NDArray[np.floating], colour: Any, when: str | None, options: dict[str, Any]
 ) -> None:
     of_kind = {"observed": OBSERVED, "predicted": PREDICTED, "interpolated": INTERPOLATED, "forecast": FORECAST}
     crosses = name != "observed"
     look: dict[str, Any] = {
-        "s": float(np.clip(4000 / max(len(points), 1), 1.5, 10)),
+        **dots(axes, len(points)),
         "color": colour or of_kind[name],
-        "marker": "x" if crosses and colour else ".",
+        "marker": "x" if crosses and colour else "o",
         "linewidths": 0.5 if crosses and colour else 0,
         "alpha": 0.6,
         "label": name if when is None else f"{when}, {name}",
-        "rasterized": len(points) > 2000,
     }
     axes.scatter(*xy(points), **merged(look, options, PathCollection))
 

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from ..edge.fates import CellChain, cell_chain
 from ..edge.snapshots import obs_column
-from ._canvas import PALETTE, Drawn, finish, single
+from ._canvas import Drawn
 from ._frame import frame
-from ._options import check_options, merged
+from ._groups import groups
+from ._options import merged
+from ._page import open_page
 
 #: Width of a bar and the gap between groups, of the room for a time and of the height of all.
 BAR, GAP = 0.08, 0.02
@@ -59,7 +61,8 @@ def sankey(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :class:`matplotlib.patches.PathPatch`, the flows.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :class:`matplotlib.patches.PathPatch`, the flows.
 
     Returns
     -------
@@ -75,15 +78,14 @@ def sankey(
     >>> [label.get_text() for label in axes.get_xticklabels()]
     ['day 0', 'day 1', 'day 2', 'day 4', 'day 7']
     """
-    check_options(sankey, kwargs, PathPatch)
-    labels = obs_column(adata, "cluster_key", cluster_key).astype("category")
+    page = open_page(sankey, (ax, show, return_fig), kwargs, PathPatch)
+    obs_column(adata, "cluster_key", cluster_key)  # there, or an error
     made = cell_chain(adata, key, couplings=couplings, n_representatives=n_representatives, random_state=random_state)
-    names = [str(name) for name in labels.cat.categories]
-    flows = _flows(made, labels)
-    held = adata.uns.get(f"{cluster_key}_colors", ())
-    colours = list(held) if len(held) >= len(names) else [PALETTE[j % len(PALETTE)] for j in range(len(names))]
-    n_times = len(flows) + 1
-    axes = single(ax, size=(1.6 * n_times + 1.4, 3.4))
+    n_times = len(made.snapshots.times)
+    axes = page.single(size=(1.6 * n_times + 1.4, 3.4))
+    found = groups(adata, "cluster_key", cluster_key, axes, most=None)
+    names, colours = found.names, list(found.colours.values())
+    flows = _flows(made, found.labels.cat.set_categories(names))
     bars = [flow.sum(axis=1) for flow in flows] + [flows[-1].sum(axis=0)]
     for k, flow in enumerate(flows):
         _draw_flows(axes, k, flow, (bars[k], bars[k + 1]), colours, kwargs)
@@ -101,7 +103,7 @@ def sankey(
     axes.set(yticks=[], xlim=(-0.75, n_times - 0.25), ylim=(-GAP, 1 + GAP * len(names)))
     for spine in axes.spines.values():
         spine.set_visible(False)
-    return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
+    return page.finish([axes])
 
 
 def _flows(made: CellChain, labels: pd.Series) -> list[NDArray[np.float64]]:

@@ -9,11 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
+from scipy.interpolate import RegularGridInterpolator
 from scipy.spatial import cKDTree
 
 from ..core.motion.embedding import smoothed
 from ..edge.checks import check_option
-from ._canvas import HEIGHTS
+from ._canvas import HEIGHTS, paper
 from ._frame import Frame
 
 Array = NDArray[np.float64]
@@ -21,7 +22,10 @@ Array = NDArray[np.float64]
 OTHERS = ("mean", "cells")
 #: Nearest cells that lend their other components to a point of the plane, or on an embedding their potential.
 NEAREST = 15
-LINES: dict[str, Any] = {"colors": "white", "linewidths": 0.5, "linestyles": "solid"}
+#: One scale of heights for all panels, or one for each.
+SCALES = ("shared", "panel")
+#: How far the map is faded where no cells are.
+FADED = 0.96
 #: Points along each side of the grid.
 N_POINTS = 100
 
@@ -46,6 +50,12 @@ class Surface:
     def believed(self) -> Array:
         """Heights near cells; NaN elsewhere."""
         return np.where(self.fading < 1, self.heights, np.nan)
+
+    def lift(self, points: Array) -> Array:
+        """Points of the plane (n, 2) laid upon the surface (n, 3), a little above it."""
+        inside = np.clip(points, (self.x[0], self.y[0]), (self.x[-1], self.y[-1]))
+        height = RegularGridInterpolator((self.y, self.x), self.heights)(inside[:, ::-1])
+        return np.column_stack([points, height + 0.01 * np.ptp(self.believed[np.isfinite(self.believed)])])
 
 
 def surfaces(frame: Frame, times: list[float], others: str, n_points: int = N_POINTS) -> list[Surface]:
@@ -132,7 +142,7 @@ def _doubt(frame: Frame, grid: Array, rows: NDArray[np.int64]) -> Array:
 
 
 def nice_levels(found: list[Surface], n_levels: int) -> Array:
-    """Round heights, the same for all surfaces, that cover the potential where cells are."""
+    """Round heights, the same for all of these surfaces, that cover the potential where cells are."""
     believed = np.concatenate([surface.believed.ravel() for surface in found])
     low, high = np.nanmin(believed), np.nanmax(believed)
     if not high > low:
@@ -140,14 +150,23 @@ def nice_levels(found: list[Surface], n_levels: int) -> Array:
     return np.asarray(MaxNLocator(n_levels).tick_values(low, high))
 
 
+def levels_by_panel(found: list[Surface], n_levels: int, scale: str) -> list[Array]:
+    """The heights of each panel: one scale for all, or each its own."""
+    check_option("scale", scale, SCALES)
+    shared = scale == SCALES[0]
+    return [nice_levels(found if shared else [surface], n_levels) for surface in found]
+
+
 def fill(axes: Axes, surface: Surface, levels: Array, fade: bool, **options: Any) -> Any:
     """Filled and line contours; faded far from all cells, where it means nothing, and where it is not known."""
     options = {"cmap": HEIGHTS, "extend": "both", "zorder": 0, **options}
     filled = axes.contourf(surface.x, surface.y, surface.heights, levels=levels, **options)
-    axes.contour(surface.x, surface.y, surface.heights, levels=levels, zorder=0.1, **LINES)
+    lines: dict[str, Any] = {"colors": [paper(axes)], "linewidths": 0.4, "linestyles": "solid", "alpha": 0.7}
+    axes.contour(surface.x, surface.y, surface.heights, levels=levels, zorder=0.1, **lines)
     if fade:
         mask = np.ones((*surface.fading.shape, 4))
-        mask[..., 3] = 0.9 * np.maximum(surface.fading, surface.doubt)
+        mask[..., :3] = paper(axes)
+        mask[..., 3] = FADED * np.maximum(surface.fading, surface.doubt)
         extent = (surface.x[0], surface.x[-1], surface.y[0], surface.y[-1])
         axes.imshow(mask, extent=extent, origin="lower", aspect="auto", interpolation="bilinear", zorder=0.2)
     return filled

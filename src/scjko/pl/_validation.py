@@ -11,8 +11,9 @@ from matplotlib.lines import Line2D
 
 from ..core.timeline import time_text
 from ..edge.checks import check_adata, check_name, check_option
-from ._canvas import PALETTE, Drawn, dress, figure_of, finish, key_beside, panels
-from ._options import check_options, merged
+from ._canvas import PALETTE, Drawn, dress, figure_of, key_beside, seen_on, shade
+from ._options import merged
+from ._page import open_page
 
 COLUMNS = ("protocol", "split", "time", "method", "emd")
 #: The colour and marker of each method, the same in every picture.
@@ -68,7 +69,8 @@ def validation(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.errorbar`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.errorbar`.
 
     Returns
     -------
@@ -84,7 +86,7 @@ def validation(
     >>> sj.pl.validation(adata, show=False).get_ylabel()
     "earth mover's distance"
     """
-    check_options(validation, kwargs, Axes.errorbar, Line2D)
+    page = open_page(validation, (ax, show, return_fig), kwargs, Axes.errorbar, Line2D)
     table = _table(adata, key)
     run = set(table["protocol"])
     names = [*(name for name in TITLES if name in run), *sorted(run - set(TITLES))]
@@ -93,12 +95,12 @@ def validation(
         names = [protocol]
     marks = [table[table["protocol"] == name].groupby(["time", "method"]).ngroups for name in names]
     width = float(np.clip(LEGEND + MARK * max(marks) / 72, *WIDTHS))
-    drawn = panels(ax, len(names), size=(width, 2.5))
+    drawn = page.panels(len(names), size=(width, 2.5))
     for axes, name in zip(drawn, names, strict=True):
         _draw(axes, table[table["protocol"] == name], kwargs)
         dress(axes, title=TITLES.get(name, name), xlabel="time predicted", ylabel="earth mover's distance")
         key_beside(axes)
-    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+    return page.finish(drawn)
 
 
 def _draw(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> None:
@@ -111,7 +113,7 @@ def _draw(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> None:
     by_time = table.groupby(["method", "time"])["emd"]
     mean, low, high = (getattr(by_time, what)().unstack("time")[times] for what in ("mean", "min", "max"))
     for name, shift in zip(methods, spread, strict=False):
-        colour, marker = LOOKS[name]
+        (colour,), marker = seen_on(LOOKS[name][:1], axes), LOOKS[name][1]
         bars = np.stack([mean.loc[name] - low.loc[name], high.loc[name] - mean.loc[name]])
         look: dict[str, Any] = {
             "color": colour,
@@ -125,7 +127,9 @@ def _draw(axes: Axes, table: pd.DataFrame, options: dict[str, Any]) -> None:
     if "floor" in mean.index:
         for k, height in enumerate(mean.loc["floor"]):
             label = "floor" if k == 0 else "_nolegend_"
-            axes.hlines(height, k - 0.42, k + 0.42, color="0.35", linewidth=1.2, linestyle=(0, (4, 2)), label=label)
+            axes.hlines(
+                height, k - 0.42, k + 0.42, color=shade(axes, 0.65), linewidth=1.2, linestyle=(0, (4, 2)), label=label
+            )
     axes.set_xticks(at, list(map(time_text, times)))
     axes.set_xlim(-0.6, len(times) - 0.4)
     axes.set_ylim(0, None)

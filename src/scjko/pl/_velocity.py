@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from anndata import AnnData
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize, to_rgba
+from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex, to_rgba
 from matplotlib.quiver import Quiver
 from numpy.typing import NDArray
 
@@ -14,10 +14,11 @@ from ..core.motion.embedding import smoothed
 from ..edge.checks import check_integer, check_option
 from ..edge.fitted import fitted_cells
 from ..edge.snapshots import representation
-from ._canvas import Drawn, finish, single, xy
-from ._cells import check_color, draw_cells
+from ._canvas import Drawn, ink, paper, xy
+from ._cells import bar_beside, check_color, draw_cells, group_key, shared_range
 from ._frame import Frame, frame
-from ._options import check_options, merged
+from ._options import merged
+from ._page import open_page
 from ._surface import fade_away
 
 KINDS = ("stream", "arrows")
@@ -67,7 +68,8 @@ def velocity(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.streamplot`, or to :meth:`matplotlib.axes.Axes.quiver`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.streamplot`, or to :meth:`matplotlib.axes.Axes.quiver`.
 
     Returns
     -------
@@ -83,25 +85,30 @@ def velocity(
     """
     check_option("kind", kind, KINDS)
     drawers = (Axes.streamplot,) if kind == "stream" else (Axes.quiver, Quiver)
-    check_options(velocity, kwargs, *drawers, but=("cmap", "norm"))
+    page = open_page(velocity, (ax, show, return_fig), kwargs, *drawers, but=("norm",))
+    cmap = kwargs.pop("cmap", None)  # of the cells
     seen, color = fitted_cells(adata, key), check_color(adata, color)
     check_integer("n_arrows", n_arrows)
     plane = frame(seen, basis, components)
     moves = _velocities(adata, plane, basis)
-    axes = single(ax, size=(4.2, 3.2))
-    look: dict[str, Any] = {"alpha": 0.6, "cmap": "viridis"}
-    draw_cells(axes, plane, np.arange(adata.n_obs), seen.time_key if color is None else color, look, legend=True)
+    axes = page.single(size=(4.2, 3.2))
+    color = seen.time_key if color is None else color
+    shared = shared_range(adata, color)
+    if "vmin" in shared:
+        shared["cmap"] = cmap or "viridis"
+    draw_cells(axes, plane, np.arange(adata.n_obs), color, {"alpha": 0.6} | shared)
     if kind == "stream":
         _stream(axes, plane, moves, _known(adata, plane), kwargs)
     else:
         shown = np.linspace(0, adata.n_obs - 1, min(n_arrows, adata.n_obs)).astype(int)
-        arrows: dict[str, Any] = {"color": "black", "width": 0.004, "angles": "xy", "zorder": 3}
+        arrows: dict[str, Any] = {"color": ink(axes), "width": 0.004, "angles": "xy", "zorder": 3}
         known = _known(adata, plane)
         if known is not None:
-            arrows["color"] = [to_rgba("black", FAINT + (1 - FAINT) * share) for share in known[shown]]
+            arrows["color"] = [to_rgba(ink(axes), FAINT + (1 - FAINT) * share) for share in known[shown]]
         axes.quiver(*xy(plane.positions[shown]), *xy(moves[shown]), **merged(arrows, kwargs, Quiver))
     plane.dress(axes, "")
-    return finish([axes], ours=ax is None, show=show, return_fig=return_fig)
+    bar_beside(axes, color, shared) if "vmin" in shared else group_key(axes, adata, color)
+    return page.finish([axes])
 
 
 def _velocities(adata: AnnData, plane: Frame, basis: str | None) -> NDArray[np.float64]:
@@ -142,8 +149,12 @@ def _stream(
     mean = smoothed(grid, plane.positions, moves, 30)
     mean[fade_away(plane.positions, grid) >= 0.5] = np.nan
     u, v = (np.ma.masked_invalid(column.reshape(50, 50)) for column in mean.T)
-    look: dict[str, Any] = {"color": "black", "linewidth": 0.7, "arrowsize": 0.8, "density": 1.2, "zorder": 3}
+    look: dict[str, Any] = {"color": ink(axes), "linewidth": 0.7, "arrowsize": 0.8, "density": 1.2, "zorder": 3}
     if known is not None:
         share = smoothed(grid, plane.positions, known[:, None], 30).reshape(50, 50)
-        look |= {"color": FAINT + (1 - FAINT) * share, "cmap": "Greys", "norm": Normalize(0, 1)}
+        look |= {
+            "color": FAINT + (1 - FAINT) * share,
+            "cmap": LinearSegmentedColormap.from_list("known", [to_hex(paper(axes)), ink(axes)]),
+            "norm": Normalize(0, 1),
+        }
     axes.streamplot(x, y, u, v, **look | options)
