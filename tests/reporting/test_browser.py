@@ -14,6 +14,8 @@ ARGUMENTS = [
     *("--disable-quic", "--no-first-run", "--disable-component-update", "--disable-sync"),
     "--host-resolver-rules=MAP * ~NOTFOUND",  # no other machine is reached
 ]
+#: Milliseconds that a busy machine may take to open a page.
+PATIENCE = 300_000
 #: Waits for images, and gives what only a browser knows.
 INSPECT = """
 async width => {
@@ -45,9 +47,10 @@ async width => {
 @pytest.mark.skipif(EXECUTABLE is None, reason=f"no browser found (looked for {', '.join(BROWSERS)})")
 def test_a_report_opens_in_chromium_on_a_desktop_and_a_phone(page, hostile):
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=EXECUTABLE, args=ARGUMENTS)
+        browser = started.chromium.launch(executable_path=EXECUTABLE, args=ARGUMENTS, timeout=PATIENCE)
         for width, scheme in ((1280, "light"), (390, "dark")):
             context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+            context.set_default_timeout(PATIENCE)
             opened, problems = context.new_page(), []
             opened.on("console", lambda message, seen=problems: seen.append(message.text))
             opened.on("pageerror", lambda error, seen=problems: seen.append(str(error)))

@@ -21,7 +21,7 @@ def test_only_what_was_made_here_is_markup():
     [
         (1234, "1,234"),
         (-0.012345, "−0.0123"),
-        (12345.6, "12346"),
+        (12345.6, "12,346"),
         (float("nan"), "–"),
         (None, "–"),
         (True, "yes"),
@@ -35,6 +35,8 @@ def test_numbers_have_three_digits(value, shown):
 def test_numbers_of_a_column_have_the_same_decimals():
     made = table("T", ["name", "value"], [["a", 0.25], ["b", -1e-18], ["c", float("nan")]])
     assert [cell in made for cell in (">0.250<", ">0.000<", ">–<")] == [True] * 3
+    large = table("T", ["value"], [[-1.5e6], [2e3]])
+    assert ">−1.50e+06<" in large and ">2.00e+03<" in large
     assert '<th scope="col" class="number">value' in made and '<th scope="col">name' in made
 
 

@@ -17,7 +17,7 @@ from scjko.reporting.parts.repeat import call
 
 ALL = ["data", "verdict", "landscape", "velocities", "fates", "genes", "growth", "uncertainty", "diagnostics", "repeat"]
 ELEMENTS = """html head meta title style body header main footer section nav h1 h2 h3 p a div dl dt dd ul li strong
-code pre table caption thead tbody tr th td figure figcaption img"""
+code pre table thead tbody tr th td figure figcaption img"""
 OPTIONS = {"use_rep": "X_latent", "progress": False}
 
 
@@ -95,6 +95,7 @@ def test_the_same_cells_give_the_same_file_also_from_disk_and_in_a_dark_style(fu
 def test_parts_that_were_not_computed_are_left_out_and_their_calls_listed(bare, tmp_path):
     found = read(sj.report(bare, tmp_path / "fit.html", title="A <title>", basis="latent"))
     assert found.sections == ["data", "landscape", "velocities", "diagnostics", "repeat"]
+    assert f"scjko {sj.__version__}, " in found.text and f"numpy {np.__version__}, " in found.text
     assert "A <title>" in found.text
     line = found.text[found.text.index("Not computed") :]
     for tool in ("validate", "landscape", "fates", "fit_energy"):

@@ -66,21 +66,27 @@ def tiles(values: dict[str, object]) -> Html:
     )
 
 
-def table(caption: object, columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Html:
+def table(caption: object, columns: Sequence[object], rows: Iterable[Sequence[object]], digits: int = 3) -> Html:
     """A table that scrolls by itself where it is wider than the page; numbers stand to the right."""
-    rows = _aligned([list(row) for row in rows])
+    rows = _aligned([list(row) for row in rows], digits)
     right = [all(_is_number(row[j]) for row in rows) for j in range(len(columns))]
     kinds = [{"class_": "number"} if own else {} for own in right]
     head = element("tr", *(element("th", name, scope="col", **kinds[j]) for j, name in enumerate(columns)))
     body = [element("tr", *(element("td", number(value), **kinds[j]) for j, value in enumerate(row))) for row in rows]
-    made = element("table", element("caption", caption), element("thead", head), element("tbody", *body))
-    # Scrolled by keyboard too, hence the place in the order of tabs.
-    return element("div", made, class_="scroll", tabindex="0", role="region", aria_label="Table")
+    made = element("table", element("thead", head), element("tbody", *body))
+    # Scrolled by keyboard too, hence the place in the order of tabs; the caption stays where it is.
+    scrolls = element("div", made, class_="scroll", tabindex="0", role="region", aria_label="Table")
+    return element("figure", element("figcaption", caption), scrolls, class_="table")
 
 
 def beside(*parts: Html) -> Html:
     """Figures and tables side by side, as far as the page is wide enough."""
     return element("div", *parts, class_="beside")
+
+
+def stacked(*parts: Html) -> Html:
+    """Parts below each other, beside others."""
+    return element("div", *parts)
 
 
 def frame_table(caption: object, frame: pd.DataFrame, most: int, whole: str) -> Html:
@@ -108,7 +114,7 @@ def number(value: Any) -> Any:
         value = float(value)
         if not math.isfinite(value):
             return "–" if math.isnan(value) else str(value)
-        short = f"{value:.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+        short = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
         return short.replace("-", "\N{MINUS SIGN}")
     return "–" if value is None or value is pd.NA or value is pd.NaT else value
 
@@ -125,17 +131,20 @@ def percent(share: float) -> str:
     return "–" if not math.isfinite(share) else f"{100 * share:.3g} %".replace("-", "\N{MINUS SIGN}")
 
 
-def _aligned(rows: list[list[object]]) -> list[list[object]]:
-    """Columns of numbers with as many decimals each that the largest has three digits."""
+def _aligned(rows: list[list[object]], digits: int) -> list[list[object]]:
+    """Columns of numbers with as many decimals each that the largest has this many digits."""
     for j in range(len(rows[0]) if rows else 0):
         values = [float(row[j]) for row in rows if isinstance(row[j], float | np.floating)]  # type: ignore[arg-type]
         largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-        if len(values) < len(rows) or not 1e-4 <= largest < 1e6:
+        if len(values) < len(rows):
             continue
-        decimals = max(0, 2 - math.floor(math.log10(largest)))
+        plain = largest == 0 or 1e-4 <= largest < 1e6
+        decimals = max(0, digits - 1 - math.floor(math.log10(largest or 1.0)))
         for row, value in zip(rows, values, strict=True):
             if math.isfinite(value):
-                row[j] = f"{round(value, decimals) or 0.0:,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+                # No minus before a zero.
+                shown = f"{round(value, decimals) or 0.0:,.{decimals}f}" if plain else f"{value:.{digits - 1}e}"
+                row[j] = shown.replace("-", "\N{MINUS SIGN}")
     return rows
 
 

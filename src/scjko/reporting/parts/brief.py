@@ -9,8 +9,8 @@ from ...core.judging.names import listed
 from ..markup import Html, code, joined, paragraph, table, tiles
 from ..subject import Part, Subject
 
-#: The terms of an energy in words.
-WORDS = {"potential": "a potential", "interaction": "an interaction between cells", "internal": "an internal energy"}
+#: Terms beside the potential in words.
+WORDS = {"interaction": "an interaction between cells", "internal": "an internal energy"}
 
 
 def brief(subject: Subject) -> Part:
@@ -29,15 +29,14 @@ def brief(subject: Subject) -> Part:
 def _sentence(subject: Subject) -> Html:
     params, options = subject.cells.params, subject.cells.options
     n, rep = subject.cells.coordinates.shape[1], code(f'obsm["{params["use_rep"]}"]')
-    said = [f"The fit took {n} component{'s' * (n != 1)} of ", rep, ", each standardised" if options.whiten else ""]
-    said += [", times from ", code(f'obs["{subject.cells.time_key}"]')]
+    said = [f"The fit uses {n} component{'s' * (n != 1)} of ", rep, ", each standardised" if options.whiten else ""]
+    said += [" and times from ", code(f'obs["{subject.cells.time_key}"]')]
     if options.weight_key is not None:
-        said += [" and weights from ", code(f'obs["{options.weight_key}"]')]
+        said += [", weighted by ", code(f'obs["{options.weight_key}"]')]
     static = subject.cells.energy.potential_term.variation.static
-    terms = [WORDS.get(term, term) for term in subject.cells.energy.terms]
-    said.append(
-        f". The energy consists of {listed(terms)}, and the potential {'is static' if static else 'changes over time'}."
-    )
+    first = f"a potential that {'is the same at all times' if static else 'changes over time'}"
+    terms = [first, *(WORDS.get(term, term) for term in subject.cells.energy.terms if term != "potential")]
+    said.append(f". The energy consists of {listed(terms)}.")
     fitted = int(subject.stored["couplings"]["n_source"].sum() + subject.stored["couplings"]["n_target"][-1])
     if fitted != subject.adata.n_obs:
         said.append(f" The fit was one of {fitted:,} cells; this report shows {subject.adata.n_obs:,} of its own.")

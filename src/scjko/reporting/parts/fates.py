@@ -7,7 +7,7 @@ import pandas as pd
 
 from ... import pl
 from ..figures import figure
-from ..markup import Html, beside, paragraph, percent, table
+from ..markup import Html, beside, paragraph, percent, stacked, table
 from ..subject import Part, Subject, by_group
 
 
@@ -31,7 +31,8 @@ def fates(subject: Subject) -> Part:
         part.body.append(figure(said, "Probabilities of fates", pl.fates, adata, **subject.drawn))
     over = "The probability of their most probable fate among the cells that have it: mean and middle half."
     course = figure(over, "Probabilities over time", pl.fates, adata, kind="time", key=keys.key)
-    part.body.append(beside(course, *(_means(subject, found, what, groups) for what, groups in _groups(subject))))
+    means = [_means(subject, found, what, groups) for what, groups in _groups(subject)]
+    part.body.append(beside(course, stacked(*means)))
     return part
 
 

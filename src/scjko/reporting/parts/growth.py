@@ -6,7 +6,7 @@ import numpy as np
 
 from ... import pl
 from ..figures import figure
-from ..markup import beside, paragraph, table
+from ..markup import Html, beside, paragraph, stacked, table
 from ..subject import Part, Subject, by_group
 
 
@@ -24,7 +24,7 @@ def growth(subject: Subject) -> Part:
             "cells of one time point are determined."
         )
     )
-    shown = []
+    shown, tables = list[Html](), list[Html]()
     if keys.growth_coupled in subject.adata.obs or str(cells.params["growth"]) in subject.adata.obs:
         said = "Growth rates before the fit, and those of the growth field, on which halves of the cells agree."
         shown.append(
@@ -50,6 +50,6 @@ def growth(subject: Subject) -> Part:
                 for g, n, mean, square in zip(means.index, means["cells"], means[0], means[1], strict=True)
             ]
             columns = [what, "cells", "mean rate", "std. among cells"]
-            shown.append(table(f"Fitted growth rates by {what}", columns, rows))
-    part.body.append(beside(*shown))
+            tables.append(table(f"Fitted growth rates by {what}", columns, rows))
+    part.body.append(beside(*shown, stacked(*tables)))
     return part

@@ -19,9 +19,7 @@ def repeat(subject: Subject) -> Part:
     """The call that repeats the fit bit for bit, on the same cells and machine and with the same versions."""
     params = get.params(subject.adata, subject.keys.key)
     stored = subject.stored.get("versions", {"scjko": subject.stored["version"]})
-    versions = {
-        str(name): str(stored[name]) for name in sorted(stored, key=lambda name: (name != "scjko", str(name).lower()))
-    }
+    versions = [f"{name} {stored[name]}" for name in sorted(stored, key=lambda name: (name != "scjko", name.lower()))]
     body = [
         paragraph("This call gives the same fit, bit for bit on the same machine with the same versions:"),
         element("pre", element("code", call(params)), tabindex="0"),

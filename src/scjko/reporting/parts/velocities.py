@@ -8,14 +8,14 @@ import numpy as np
 
 from ... import pl
 from ..figures import figure
-from ..markup import beside, code, paragraph, table
+from ..markup import Html, beside, code, paragraph, stacked, table
 from ..subject import Part, Subject, by_group
 
 
 def velocities(subject: Subject) -> Part:
     """Streamlines, and the mean speed of each time point and cell type."""
     keys, adata, basis = subject.keys, subject.adata, subject.basis
-    part, shown = Part("velocities", "Velocities"), []
+    part, shown = Part("velocities", "Velocities"), list[Html]()
     if keys.velocity not in adata.obsm:
         part.missing["velocities"] = "sj.tl.fit_energy(adata, ...)"
         return part
@@ -32,11 +32,12 @@ def velocities(subject: Subject) -> Part:
         )
     speed = np.linalg.norm(adata.obsm[keys.velocity], axis=1)
     unit = ["Speeds are distances in ", code(f'obsm["{keys.coordinates}"]'), f" per unit of {subject.cells.time_key}."]
+    tables = []
     for what, groups in (("time point", subject.cells.times), ("cell type", subject.types())):
         if groups is not None:
             means = by_group(speed[:, None], groups)
             named = [subject.time(g) if what == "time point" else g for g in means.index]
             rows = [[name, int(n), float(v)] for name, n, v in zip(named, means["cells"], means[0], strict=True)]
-            shown.append(table(f"Speed by {what}", [what, "cells", "mean speed"], rows))
-    part.body.extend([beside(*shown), paragraph(*unit, class_="note")])
+            tables.append(table(f"Speed by {what}", [what, "cells", "mean speed"], rows))
+    part.body.append(beside(*shown, stacked(*tables, paragraph(*unit, class_="note"))))
     return part

@@ -23,8 +23,6 @@ HELD_OUT = {
 #: Further columns of a validation, in words.
 FURTHER = {
     "share_error": "error of cell type shares",
-    "coverage": "coverage of 90 % regions",
-    "sharpness": "radius of these",
     "top1": "sisters with the most probable fate",
     "correlation": "correlation",
     "auroc": "AUROC",
@@ -75,17 +73,19 @@ def _said(protocol: str, text: object) -> Html:
 def _errors(protocol: str, frame: pd.DataFrame) -> Html:
     """Means of every measure by method, the best method first."""
     wanted = {"emd": "earth mover's distance", **FURTHER}
-    measures = [name for name in wanted if name in frame.columns and frame[name].notna().any()]
+    # Regions are those of the energy alone, and in the verdict.
+    known = [name for name in wanted if name in frame.columns]
+    measures = [name for name in known if frame.loc[frame[name].notna(), "method"].nunique() > 1]
     # Of clones every cell counts as much, as in the verdict.
     weight = frame["n_source"] if measures[0] != "emd" else pd.Series(1.0, frame.index)
-    known = frame[measures].notna().mul(weight, axis=0).groupby(frame["method"]).sum()
-    means = frame[measures].mul(weight, axis=0).groupby(frame["method"]).sum() / known.where(known > 0)
+    total = frame[measures].notna().mul(weight, axis=0).groupby(frame["method"]).sum()
+    means = frame[measures].mul(weight, axis=0).groupby(frame["method"]).sum() / total.where(total > 0)
     means = means.sort_values(measures[0], ascending=measures[0] == "emd", kind="stable")
     means = pd.concat([means.drop(FLOOR, errors="ignore"), means.loc[means.index == FLOOR]])
     rows = [[_method(str(name)), *map(float, row)] for name, row in zip(means.index, means.to_numpy(), strict=True)]
     over = "splits and times" if measures[0] == "emd" else "cells"
     caption = f"{HELD_OUT.get(protocol, protocol)}: means over {over}"
-    return table(caption, ["method", *(wanted[name] for name in measures)], rows)
+    return table(caption, ["method", *(wanted[name] for name in measures)], rows, digits=4)
 
 
 def _method(name: str) -> Html:
