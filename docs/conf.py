@@ -51,6 +51,7 @@ nitpick_ignore_regex = [
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # notebooks are committed with their outputs
+nb_output_stderr = "remove"  # log lines, of which tutorials print what matters
 nb_ipywidgets_js = {}  # by default from a server elsewhere
 
 autodoc_typehints = "description"

@@ -18,6 +18,7 @@ from nbclient import NotebookClient
 FOLDER = Path(__file__).parent
 #: Seconds for a cell. Most take a few; those that validate have minutes on a busy machine.
 TIMEOUT = 1800
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def main(names: list[str]) -> None:
@@ -41,6 +42,10 @@ def main(names: list[str]) -> None:
         )
         client.execute()
         notebook.metadata["language_info"] = {"name": "python"}
+        notebook.metadata.pop("widgets", None)
+        for cell in notebook.cells:
+            if cell.cell_type == "code":  # progress bars are dead without their kernel
+                cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
         nbformat.write(notebook, path)
         print(f"{path.name}: {time.perf_counter() - begun:.0f} s", flush=True)
     print(f"all: {time.perf_counter() - started:.0f} s")

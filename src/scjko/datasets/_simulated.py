@@ -126,9 +126,9 @@ def simulated(
     times
         Days at which cells are measured, increasing from 0.
     growth
-        Net growth rate of each fate per day, births minus deaths, at most 2 in size; cells between fates have a mean of
-        these. A sample is drawn from the population that has grown: the numbers of cells do not depend on growth, the
-        proportions of fates do. By default no cell divides or dies.
+        Net growth rate of each fate per day, births minus deaths, at most 2 in absolute value; cells between fates have
+        a weighted mean. A sample is drawn from the population that has grown: the numbers of cells do not depend on
+        growth, the proportions of fates do. By default no cell divides or dies.
     tilt
         How much deeper the well of each fate is, from 0 to 10; without, the wells are 2.6 below the stem state. A
         deeper one draws more cells. By default all are equally deep.
@@ -149,9 +149,9 @@ def simulated(
     ``obs["day"]``
         The time of measurement.
     ``obs["fate"]``
-        The fate that the cell reaches from where it is if there is no more noise (categorical).
+        The fate that the cell reaches from its position without further noise (categorical).
     ``obs["commitment"]``
-        How far that fate is settled, up to 1.
+        How committed the cell is to that fate, up to 1.
     ``obs["true_potential"]``
         The landscape at the cell.
     ``obs["true_growth"]``

@@ -12,8 +12,8 @@ from ..edge.ready_made import as_matrices
 def couplings(adata: AnnData, key: str = "jko", *, as_anndata: bool = False) -> dict[tuple[float, float], Any]:
     """The transport plans of a fit, one for each pair of consecutive time points.
 
-    A fit keeps a summary of its couplings only; they are solved anew, by the same solvers and seed. Those that were
-    handed to a fit cannot be.
+    A fit stores only a summary of its couplings. They are solved again, with the same solvers and seed. Ready-made
+    couplings cannot be recovered.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def couplings(adata: AnnData, key: str = "jko", *, as_anndata: bool = False) -> 
     key
         The ``key_added`` of the fit.
     as_anndata
-        Whether to give each plan as AnnData in the layout of Waddington-OT.
+        Whether to return each plan as AnnData in the layout of Waddington-OT.
 
     Returns
     -------

@@ -8,7 +8,7 @@ from ..edge.storage.serialized import energy_from_uns
 
 
 def energy(adata: AnnData, key: str = "jko") -> Energy:
-    """The energy that :func:`scjko.tl.fit_energy` fitted, rebuilt bit for bit from what is stored in ``adata.uns``.
+    """The energy of a fit, rebuilt bit for bit from ``adata.uns``.
 
     Parameters
     ----------

@@ -12,8 +12,8 @@ from ..edge.storage.fields import fitted
 def params(adata: AnnData, key: str = "jko") -> dict[str, Any]:
     """The parameters of a fit, ready to repeat it: ``sj.tl.fit_energy(adata, **sj.get.params(adata))``.
 
-    On the same cells, machine and versions the fit is then the same bit for bit. The versions that it was made with are
-    in ``uns["jko"]["versions"]``.
+    On the same cells, machine and versions the fit is then the same bit for bit. The package versions are in
+    ``uns["jko"]["versions"]``.
 
     Parameters
     ----------
@@ -24,10 +24,10 @@ def params(adata: AnnData, key: str = "jko") -> dict[str, Any]:
 
     Returns
     -------
-    Arguments of :func:`scjko.tl.fit_energy` by name, what was left to it as it was chosen: the representation, the
-    number of components and epochs, whether the potential varies in time, and the solver of the couplings, if one took
-    them all. Options that were not given and have no value of their own are left out. A fit that was handed its
-    couplings has ``coupling="ready-made"``, to be replaced by those couplings.
+    Arguments of :func:`scjko.tl.fit_energy` by name, including the choices that were left to it: the
+    representation, the number of components and epochs, whether the potential varies in time, and the solver of the
+    couplings, if one took them all. Options that were not given and have no value of their own are left out. A fit with
+    ready-made couplings has ``coupling="ready-made"``, to be replaced by those couplings.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def ancestors(
     ``None``, or with ``copy=True`` the AnnData, with these fields (for ``key="jko"``):
 
     ``obs["jko_ancestors"]``
-        The share of the ancestors at its time that each cell is. Shares sum to one at the time of the set and at every
+        Each cell's share of the ancestors at its time point. Shares sum to one at the time of the set and at every
         earlier one; NaN after. Where cells grow, an ancestor counts by its descendants in the set.
     ``uns["jko_ancestors"]``
         ``times`` up to that of the set, and ``n_effective``, the number of equal cells whose shares have the same

@@ -52,11 +52,10 @@ def descendants(
     ``None``, or with ``copy=True`` the AnnData, with these fields (for ``key="jko"``):
 
     ``obs["jko_descendants"]``
-        The share of the descendants at its time that each cell is. Shares sum to one at the time of the set and at
-        every later one; NaN before.
+        Each cell's share of the descendants at its time point. Shares sum to one at the time of the set and at every
+        later one; NaN before.
     ``uns["jko_descendants"]``
-        ``times`` from that of the set on, and ``mass``, the share of the population that is of the set or descends from
-        it.
+        ``times`` from that of the set on, and ``mass``, the fraction of the population in the set or descended from it.
 
     Examples
     --------

@@ -43,19 +43,20 @@ def fates(
     """The probability of each fate for every cell, and how committed it is.
 
     Cells go from snapshot to snapshot by entropic couplings (Schrödinger bridges) of the fitted coordinates. Sources
-    grow where the fit has growth. A fate is the terminal set that the descendants of a cell are first in.
+    grow where the fit has growth. A fate is the first terminal set that the descendants of a cell reach.
 
     Parameters
     ----------
     adata
         Annotated data with a fit by :func:`scjko.tl.fit_energy`.
     cluster_key
-        Column of ``adata.obs``: its labels at the last time point are the fates. Cells without a label are in none.
+        Column of ``adata.obs``: its labels at the last time point are the fates. Cells without a label belong to none.
     terminal
         The terminal sets:
 
-        - a mapping ``{name: cells}`` of cells by name, or of masks. They may be of any time; cells are absorbed there.
-        - with ``cluster_key``, a list of those labels that are fates. Leave out progenitors.
+        - a mapping ``{name: cells}`` of cells by name, or of masks. They may come from any time point; cells are
+          absorbed there.
+        - with ``cluster_key``, a list of the labels that are fates. Leave out progenitors.
         - ``"wells"``, the wells of :func:`scjko.tl.landscape` at the last time point. A fate is all cells of the basin
           of a well in which cells rest. Where fewer than two are such, all wells are fates.
     couplings
@@ -65,10 +66,10 @@ def fates(
         Regularisation of the couplings as a fraction of the mean cost. ``"noise"`` takes 4βΔ with the fitted β.
         Defaults to 0.14 / √d in d dimensions.
     beyond
-        Probability that a cell of the last time point in no terminal set goes on for another interval, by the
-        transitions of the last one. With 0, only cells that are in a set by then count. Has no effect on ``couplings``.
+        Probability that a cell of the last time point outside all terminal sets moves on for another interval, by the
+        transitions of the last one. With 0, only cells in a set by then count. Has no effect on ``couplings``.
     n_representatives
-        Larger snapshots are coupled by as many cluster centres. Every cell keeps probabilities of its own.
+        Larger snapshots are coupled by as many cluster centres. Each cell still gets its own probabilities.
     key
         The ``key_added`` of the fit.
     random_state
@@ -93,8 +94,8 @@ def fates(
     ``obs["jko_unassigned"]``
         The share of the descendants that reaches no fate.
     ``obsm["jko_fates_std"]``
-        If the fitted energy has members: the standard deviation of the probabilities over them, each with the motion of
-        its own. It says how far the sample of cells determines a fate.
+        If the fitted energy has members: the standard deviation of the probabilities over them, each with its own
+        motion. It shows how well the sampled cells determine a fate.
     ``uns["jko_fates"]``
         Names of the fates, and the options.
 

@@ -79,7 +79,7 @@ def fit_energy(
     time_values
         The number that each label in the time column stands for, where it cannot be read from the label.
     weight_key
-        Column of ``adata.obs`` with a weight for each cell. By default all weigh the same.
+        Column of ``adata.obs`` with a weight for each cell. Defaults to equal weights.
     terms
         Terms of the energy, the potential and any of the others, as names or, with options, as objects:
 
@@ -89,9 +89,9 @@ def fit_energy(
     parametrization
         How the energy is written:
 
-        - ``"auto"`` or :class:`scjko.Stacked`: V is a Kantorovich potential, a network, or the mean of both, as
-          predicts held-out cells best; ``uns["jko"]["choice"]`` has their errors. Terms other than a potential, and
-          whatever a Kantorovich potential cannot be, are networks.
+        - ``"auto"`` or :class:`scjko.Stacked`: V is a Kantorovich potential, a network, or the mean of both, whichever
+          predicts held-out cells best; ``uns["jko"]["choice"]`` has their errors. Other terms are networks, and so is a
+          potential that cannot be a Kantorovich potential.
         - ``"kantorovich"`` or :class:`scjko.Kantorovich`: V is the dual potential of couplings of resampled cells,
           without training.
         - ``"neural"`` or :class:`scjko.Neural`: V and U are multi-layer perceptrons, trained by gradient descent.
@@ -104,9 +104,9 @@ def fit_energy(
         Where the first-order condition holds:
 
         - ``"both"``: at both ends of every interval, or half-way for a potential that does not vary in time. Predicts
-          forward and backward, and has seen every snapshot.
-        - ``"explicit"``: where cells come from. Never sees the last snapshot; its potential there is extrapolated.
-        - ``"implicit"``: where cells go to, as in the paper. Predicts by a proximal step, and never sees the first.
+          forward and backward, and uses every snapshot.
+        - ``"explicit"``: where cells come from. Does not use the last snapshot; the potential there is extrapolated.
+        - ``"implicit"``: where cells go to, as in the paper. Predicts by a proximal step, and does not use the first.
     coupling
         How snapshots are coupled:
 
@@ -129,8 +129,8 @@ def fit_energy(
         - ``None``: it does not. Proportions change by motion only.
         - a column of ``adata.obs`` with the growth rate of each cell per unit of time, births minus deaths, for
           instance from :func:`scjko.tl.growth_rates`. A constant added to all rates changes nothing.
-        - ``"auto"``: estimated by unbalanced transport, around ``obs["jko_growth_prior"]`` if that exists. Ready-made
-          couplings have it in the sums of their rows.
+        - ``"auto"``: estimated by unbalanced transport, around ``obs["jko_growth_prior"]`` if that exists. With
+          ready-made couplings, it is read from the sums of their rows.
     whiten
         Whether to standardise each component before fitting.
     key_added
@@ -156,7 +156,8 @@ def fit_energy(
         Whether the predicted position can be trusted: the step was solved and stayed in the range of the data.
     ``obs["jko_potential_std"]``, ``obsm["jko_velocity_std"]``
         Standard deviations of the potential and of each component of the velocity, where the energy is a mean of
-        members (``energy.members``): ±1.645 of them are 90 % bands. They hold chance, not what all repeats would share.
+        members (``energy.members``): ±1.645 of them are 90 % bands. They cover sampling noise, not errors that all
+        members share.
     ``obs["jko_growth"]``, ``obs["jko_growth_coupled"]``
         With ``growth``: the growth rate at each cell and its own time by the fitted growth field, per unit of time, and
         the rate that its coupling has (as given or estimated; NaN in the last snapshot).

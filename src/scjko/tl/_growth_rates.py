@@ -45,7 +45,7 @@ def growth_rates(
     random_state: int = 0,
     copy: bool = False,
 ) -> AnnData | None:
-    """Growth rates that genes of proliferation and apoptosis suggest, by a birth–death model.
+    """Growth rates from genes of proliferation and apoptosis, by a birth–death model.
 
     Cells are scored by :func:`scanpy.tl.score_genes`. Births per day rise with the score s of proliferation as
     0.3 + 1.4 / (1 + exp(−4 (s − c) / w)), deaths likewise with that of apoptosis, and the rate is births minus deaths
@@ -61,7 +61,7 @@ def growth_rates(
     apoptosis
         Genes of apoptosis. Defaults to the hallmark gene set of MSigDB (Liberzon et al. 2015, CC BY 4.0).
     organism
-        Whose gene symbols the default lists have.
+        Species of the default gene lists.
     birth
         The centre c of the logistic function of births, and its width w, in units of the score.
     death
@@ -73,7 +73,7 @@ def growth_rates(
     key_added
         Name of the column. :func:`scjko.tl.fit_energy` looks for the default one.
     random_state
-        Seed of the genes that scores are compared with.
+        Seed of the control genes of the scores.
     copy
         Whether to return a copy instead of writing into ``adata``.
 

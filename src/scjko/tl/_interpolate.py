@@ -35,8 +35,8 @@ def interpolate(
 ) -> AnnData:
     """Cells at times that were not measured.
 
-    Between two time points the cells of the one before are moved forward and those of the one after moved back, and
-    pooled: the nearer time point weighs more, and the one with more cells.
+    Between two time points, the earlier cells are moved forward, the later cells back, and both are pooled. The nearer
+    time point weighs more, and so does the one with more cells.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ def interpolate(
     ``obs[time_key]``
         The time they are interpolated at.
     ``obs["jko_weight"]``
-        The weight of each, one in all for each time.
+        The weight of each cell; weights sum to one at each time.
     ``obs["jko_side"]``
         ``"before"`` or ``"after"``: whether the cell was observed before or after the requested time.
     ``obs["jko_source"]``, ``obs["jko_source_time"]``
-        The cell that each was, and when.
+        The observed cell that was moved, and its time.
     ``obs["jko_forecast"]``
         Whether the time lies beyond the last snapshot of the fit.
     ``obs["jko_converged"]``

@@ -52,17 +52,17 @@ def landscape(
     cluster_key
         Column of ``adata.obs`` with cell types. A well gets the name of the type of most of its cells.
     support
-        Where the landscape is believed: as near to cells as this fraction of the cells are to each other, by the
-        distance of the fifth neighbour. Saddles and barriers elsewhere are marked.
+        Where the landscape is trusted: within the distance to the fifth neighbour that this fraction of the cells has.
+        Saddles and barriers elsewhere are marked.
     min_barrier
-        Wells divided by less than this fraction of the range of V over the cells (2 to 98 %) are one. Without
-        noise 0.01 is enough.
+        Wells divided by less than this fraction of the range of V over the cells (2 to 98 %) are merged. Without noise,
+        0.01 is enough.
     paths
         Whether to find, for the last of the times, the path of least action to each well from the mean of the first
         snapshot.
     test_gradient
         Whether to test if one potential explains the motion, against 19 courses simulated by its flow, of at most 200
-        cells a time point. Cells that go round are not explained.
+        cells a time point. A potential cannot explain cells that rotate.
     key
         The ``key_added`` of the fit.
     random_state

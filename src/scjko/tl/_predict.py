@@ -38,7 +38,7 @@ def predict(
         Annotated data with a fit by :func:`scjko.tl.fit_energy`.
     time
         The time to predict, as a number or as a label of the time column. By default every cell is moved to the next
-        snapshot, and those of the last one are forecast by the length of the last interval.
+        snapshot; those of the last one are forecast over the length of the last interval.
     source
         The time point whose cells are moved. By default the last one before ``time``, or all.
     scheme
@@ -65,10 +65,10 @@ def predict(
     ``obs[time_key]``
         The time they are predicted at.
     ``obs["jko_source"]``, ``obs["jko_source_time"]``
-        The cell that each started as, and when.
+        The observed cell that was moved, and its time.
     ``obs["jko_weight"]``
-        The weight of each, one in all for the cells of one time point: that of the fit, times the growth of its mass
-        where the fit has growth.
+        The weight of each cell, summing to one over a time point: that of the fit, times the growth of its mass if the
+        fit has growth.
     ``obs["jko_forecast"]``
         Whether that time lies beyond the last snapshot of the fit.
     ``obs["jko_converged"]``

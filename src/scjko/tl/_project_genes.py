@@ -28,10 +28,10 @@ def project_genes(
 ) -> AnnData | pd.DataFrame | None:
     """Velocity and predicted state of each cell in genes, through the loadings of the principal components.
 
-    The exact linear map back from the fitted components: with loadings P (genes by components) and
-    the mean m of the genes that the PCA subtracted, a velocity v becomes v Pᵀ, and a position z becomes z Pᵀ + m. What
-    components beyond the fitted ones would add is not in it. The mean is that of the cells the PCA was computed from;
-    of fewer cells it can only be estimated, and a warning says so.
+    This is the exact linear map back from the fitted components. With loadings P (genes by components) and the mean m
+    of the genes that the PCA subtracted, a velocity v becomes v Pᵀ, and a position z becomes z Pᵀ + m. Components
+    beyond the fitted ones are left out. The mean must be that of the cells in the PCA. If some were dropped, it is
+    estimated from the others, with a warning.
 
     Parameters
     ----------

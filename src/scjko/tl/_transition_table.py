@@ -51,9 +51,9 @@ def transition_table(
 
     Returns
     -------
-    A DataFrame with the groups of the earlier time in its rows and those of the later in its columns, as
-    ``cell_transition`` of moscot has it. Rows sum to one, columns with ``forward=False``. ``attrs["mass"]`` has the
-    shares of the population that the table was made of: they sum to one, with cells without a label to less.
+    A DataFrame with the groups of the earlier time in its rows and those of the later in its columns,
+    like ``cell_transition`` in moscot. Rows sum to one, columns with ``forward=False``. ``attrs["mass"]`` has the
+    shares of the population in the table. They sum to one, or to less if some cells have no label.
 
     Examples
     --------

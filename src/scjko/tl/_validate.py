@@ -57,9 +57,10 @@ def validate(
     """Errors on held-out cells of a fitted energy and of baselines, and a verdict in words.
 
     Fits with some cells held out, predicts them, and compares by exact earth mover's distance, next to baselines that
-    have no energy. The log says whether the energy is better than all of them, and how sure that is. After
-    :func:`scjko.tl.fit_energy` the options of that fit are the defaults. Exact distances take memory by the product of
-    the numbers of cells: what exceeds the ``memory_limit`` of the solver is refused before anything is fitted.
+    have no energy. The log says whether the energy is better than all of them, and with what uncertainty. After
+    :func:`scjko.tl.fit_energy` the options of that fit are the defaults. Exact distances need memory proportional to
+    the product of cell numbers. A validation that exceeds the ``memory_limit`` of the solver is refused before the
+    first fit.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def validate(
         Column of ``adata.obs`` with the time of each cell, as for :func:`scjko.tl.fit_energy`. Defaults to that of the
         fit.
     n_pcs
-        Number of components of the representation to use. Defaults to that of the fit, without one to all.
+        Number of components of the representation to use. Defaults to that of the fit, or to all without a fit.
     protocol
         What is held out:
 
@@ -85,18 +86,20 @@ def validate(
         Number of random splits that protocol "cells" makes.
     whiten
         Whether to standardise each component by the training cells. ``"all"`` uses the held-out cells too, as published
-        protocols do; choose it only to compare with their figures. Defaults to that of the fit, without one to False.
+        protocols do; choose it only to compare with their figures. Defaults to that of the fit, or to False without a
+        fit.
     cluster_key
-        Column of ``adata.obs`` with the type of each cell. The frame then has a column ``share_error``: by how much the
-        share of a type in a predicted population differs from that observed, at most. Predicted cells have the types of
-        the 15 nearest training cells. Protocol "clones": as for :func:`scjko.tl.fates`.
+        Column of ``adata.obs`` with the type of each cell. The frame then has a column ``share_error``: the largest
+        difference between the predicted and the observed share of a type. Predicted cells have the types of the 15
+        nearest training cells. Protocol "clones": as for :func:`scjko.tl.fates`.
     clone_key
         Protocol "clones": column of ``adata.obs`` with labels of clones, or matrix in ``adata.obsm``.
     terminal
-        Protocol "clones": as for :func:`scjko.tl.fates`. Without it and ``cluster_key``, fates of an earlier call.
+        Protocol "clones": as for :func:`scjko.tl.fates`. Without it and ``cluster_key``, the fates of an earlier call
+        are used.
     key
-        The ``key_added`` of the fit whose options are the defaults; ``None`` for no fit. A fit of another time column
-        is not used.
+        The ``key_added`` of the fit whose options are the defaults; ``None`` uses none. A fit of another time column
+        is ignored.
     key_added
         Where in ``adata.uns`` the result is stored.
     random_state
@@ -106,7 +109,8 @@ def validate(
     client
         A ``distributed.Client``: the fits are then made on its Dask cluster.
     fit_options
-        Other options of :func:`scjko.tl.fit_energy`. Those not given are the fit's, without one the defaults.
+        Other options of :func:`scjko.tl.fit_energy`. Those not given are taken from the fit, or are the defaults
+        without a fit.
 
     Returns
     -------
@@ -127,10 +131,10 @@ def validate(
     ``persistence``
         No move.
     ``ot_nearest``, ``ot_neighbours``, ``ot_neighbours_best``
-        Protocol "cells": moved as the nearest training cell moves by exact optimal transport, as the nearest five do on
-        average, or as the number of them, from 1 to 30, by which halves of the training cells best predict each other.
+        Protocol "cells": moved by exact optimal transport of training cells: as the nearest one, as the mean of the
+        nearest five, or as the mean of 1 to 30, chosen by how well halves of the training cells predict each other.
     ``kernel_ridge``, ``linear_map``
-        Protocol "cells": moved by a kernel ridge regression, or a linear one, of those displacements.
+        Protocol "cells": moved by a kernel ridge or a linear regression of those displacements.
     ``kantorovich``
         Protocol "cells": moved by the gradient of the Kantorovich potential of the coupling, extended from the training
         cells to all points as the lower envelope of their parabolas.

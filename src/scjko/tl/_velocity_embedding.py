@@ -14,7 +14,7 @@ from ..edge.storage.fields import fitted, write_fields
 def velocity_embedding(
     adata: AnnData, basis: str = "umap", *, neighbors_key: str | None = None, key: str = "jko", copy: bool = False
 ) -> AnnData | None:
-    """The fitted velocity on an embedding, so that it can be drawn there.
+    """The fitted velocity on an embedding, for plots.
 
     The arrow of a cell points to those of its neighbours that its velocity points to, as scVelo and CellRank project
     velocities.

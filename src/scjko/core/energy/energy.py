@@ -37,12 +37,12 @@ KINDS: dict[type[Model], str] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Energy(Uncertain):
-    """An energy in the user's units: coordinates as in ``obsm["X_jko"]``, times as in the time column.
+    """A fitted energy. Coordinates are in the units of ``obsm["X_jko"]``, times in those of the time column.
 
     Arrays go in and numpy arrays come out. ``potential``, ``gradient``, ``velocity`` and ``hessian`` read the *field*:
     the slope of the landscape at one time, of second order at inner snapshots if both ends of intervals were fitted.
-    ``step`` and ``simulate`` read the *maps*: the displacement of a cell over an interval, which the fit makes exact.
-    A stacked energy has a network for the field, and for the maps whatever predicts populations best.
+    ``step`` and ``simulate`` read the *maps*: the displacement of a cell over an interval, which the fit makes exact. A
+    stacked energy has a network for the field, and for the maps the choice that predicts populations best.
     """
 
     potential_term: PotentialTerm
@@ -105,19 +105,19 @@ class Energy(Uncertain):
 
     @cached_property
     def field(self) -> Energy:
-        """The energy that the field is read off, by its maps too."""
+        """The energy of the field alone, whose maps belong to it too."""
         smooth = self.potential_term.field
         return self if smooth is self.potential_term else replace(self, potential_term=smooth)
 
     def interaction(self, z: ArrayLike) -> Array:
         """The interaction kernel U at differences ``z`` (n, d) of two cells, as an array (n,).
 
-        At no difference it is zero, and flat: a slope there would push all cells alike, and counts as potential.
+        It is zero and flat at z = 0: a slope there would push all cells alike, and counts as potential.
         """
         return self._interaction.kernel(self.points(z))
 
     def interaction_gradient(self, z: ArrayLike) -> Array:
-        """∇U at differences ``z`` (n, d), as an array (n, d): minus the push that the second cell gives the first."""
+        """∇U at differences ``z`` (n, d), as an array (n, d): minus the force of the second cell on the first."""
         return self._interaction.kernel_gradient(self.points(z))
 
     def potential(self, x: ArrayLike, t: ArrayLike) -> Array:
