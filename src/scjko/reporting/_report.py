@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from anndata import AnnData
@@ -15,7 +14,7 @@ ENDINGS = (".html", ".htm")
 
 def report(
     adata: AnnData,
-    path: str | os.PathLike[str],
+    path: str | Path,
     *,
     key: str = "jko",
     title: str | None = None,
@@ -70,7 +69,7 @@ def report(
     return target
 
 
-def _target(path: str | os.PathLike[str], overwrite: bool) -> Path:
+def _target(path: str | Path, overwrite: bool) -> Path:
     """The file to write, if it may be written there: known before anything is drawn."""
     target = Path(path)
     if target.suffix.lower() not in ENDINGS:
