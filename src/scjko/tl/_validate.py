@@ -59,8 +59,7 @@ def validate(
     Fits with some cells held out, predicts them, and compares by exact earth mover's distance, next to baselines that
     have no energy. The log says whether the energy is better than all of them, and with what uncertainty. After
     :func:`scjko.tl.fit_energy` the options of that fit are the defaults. Exact distances need memory proportional to
-    the product of cell numbers. A validation that exceeds the ``memory_limit`` of the solver is refused before the
-    first fit.
+    the product of cell numbers; more than the ``memory_limit`` of the solver is refused before the first fit.
 
     Parameters
     ----------
@@ -95,11 +94,9 @@ def validate(
     clone_key
         Protocol "clones": column of ``adata.obs`` with labels of clones, or matrix in ``adata.obsm``.
     terminal
-        Protocol "clones": as for :func:`scjko.tl.fates`. Without it and ``cluster_key``, the fates of an earlier call
-        are used.
+        Protocol "clones": as for :func:`scjko.tl.fates`. Without it and ``cluster_key``, the stored fates are used.
     key
-        The ``key_added`` of the fit whose options are the defaults; ``None`` uses none. A fit of another time column
-        is ignored.
+        The ``key_added`` of the fit whose options are the defaults, or ``None``. One of another time column is ignored.
     key_added
         Where in ``adata.uns`` the result is stored.
     random_state
@@ -109,8 +106,7 @@ def validate(
     client
         A ``distributed.Client``: the fits are then made on its Dask cluster.
     fit_options
-        Other options of :func:`scjko.tl.fit_energy`. Those not given are taken from the fit, or are the defaults
-        without a fit.
+        Other options of :func:`scjko.tl.fit_energy`. Others are those of the fit, or the defaults without a fit.
 
     Returns
     -------
