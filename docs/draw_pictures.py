@@ -21,7 +21,7 @@ def main() -> None:
     matplotlib.use("Agg")
     FOLDER.mkdir(parents=True, exist_ok=True)
     adata, meeting = differentiation(), interacting()
-    fates = comparable()
+    fates, driven = comparable(), with_drivers()
     sj.tl.velocity_embedding(adata)
     sj.tl.validate(adata, n_splits=3, progress=False)
     sj.tl.fates(adata, "fate")
@@ -48,6 +48,10 @@ def main() -> None:
         "ancestry": sj.pl.ancestry(adata, "umap", **fig),
         "sankey": sj.pl.sankey(adata, "fate", **fig),
         "growth": sj.pl.growth(growing(), "fate", **fig),
+        "drivers": sj.pl.drivers(driven, n_genes=6, **fig),
+        "drivers_volcano": sj.pl.drivers(driven, kind="volcano", **fig),
+        "trends": sj.pl.trends(driven, ["gene 0", "gene 8", "gene 16", "gene 100"], **fig),
+        "trends_heatmap": sj.pl.trends(driven, kind="heatmap", **fig),
         "validation": sj.pl.validation(adata, **fig),
         "couplings": sj.pl.couplings(adata, **fig),
         "interaction": sj.pl.interaction(meeting, **fig),
@@ -82,6 +86,19 @@ def comparable() -> AnnData:
     adata = sj.datasets.simulated(3000)
     sj.tl.fit_energy(adata, "day", use_rep="X_latent", growth="auto", progress=False)
     sj.tl.landscape(adata, cluster_key="fate")
+    return adata
+
+
+def with_drivers() -> AnnData:
+    """Simulated fates that some genes drive, and the tables of these."""
+    adata = sj.datasets.simulated(3000, n_drivers=8)
+    sc.pp.normalize_total(adata)
+    sc.pp.log1p(adata)
+    sc.pp.pca(adata)
+    sj.tl.fit_energy(adata, "day", n_pcs=5, progress=False)
+    sj.tl.fates(adata, "fate")
+    sj.tl.drivers(adata)
+    sj.tl.trends(adata, [*adata.var_names[:24], "gene 100", "gene 101"])
     return adata
 
 

@@ -25,8 +25,8 @@ def test_the_quick_start_runs():
     assert names["day3"].n_obs > 1000
 
 
-def test_there_are_four():
-    assert [path.name[0] for path in TUTORIALS] == ["1", "2", "3", "4"]
+def test_there_are_five():
+    assert [path.name[0] for path in TUTORIALS] == ["1", "2", "3", "4", "5"]
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)

@@ -40,7 +40,12 @@ class Programs:
 
     def rate(self, share: Array, rng: np.random.Generator) -> Array:
         """Expression of each gene (n_cells, n_genes), by the share of each fate in the pull on a cell."""
-        rate = np.exp(rng.normal(scale=0.7, size=self.weight.shape[1]) + AMPLITUDE * share @ self.weight)
+        base: Array = np.asarray(rng.normal(scale=0.7, size=self.weight.shape[1]))
+        # Programs of all fates have as much expression: depth is shared, and otherwise inert genes would fall with the
+        # fates of large programs.
+        n_drivers = int(np.count_nonzero(self.weight[0]))
+        base[: n_drivers * len(self.weight)] = np.tile(base[:n_drivers], len(self.weight))
+        rate = np.exp(base + AMPLITUDE * share @ self.weight)
         return np.where(self.lost, 0.0, rate)
 
     def table(self, names: Iterable[str]) -> dict[str, Any]:

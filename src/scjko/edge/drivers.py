@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,19 @@ from anndata import AnnData
 from numpy.typing import NDArray
 
 from ..core.fates.absorption import absorbed_mass
+from ..core.genes.shifts import ahead
 from .fates import CellChain, cell_chain
 from .fitted import FittedCells
 from .logging import logger
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Index = NDArray[np.int64]
+#: Of a snapshot, by its number, and points (n, d): the slopes of numbers there (n, q, d).
+SlopeAt = Callable[[int, Array], Array]
+
+#: Cells of a time point over which slopes are averaged, at most.
+SLOPED = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +56,16 @@ class StoredFates:
         """The probability of a fate for every cell."""
         return self.table[fate].to_numpy(dtype=np.float64)
 
-    def chain(self, couplings: Any = None) -> CellChain | None:
-        """The chain that they were computed with; None if its couplings were handed in and are not at hand."""
+    def chain(self, couplings: Any = None, most: int | None = None) -> CellChain | None:
+        """The chain that they were computed with; None if its couplings were handed in and are not at hand.
+
+        With ``most``, one of at most so many representatives.
+        """
         told = self.params
         if couplings is None and told.get("couplings") == "ready-made":
             return None
         options = {name: int(told[name]) for name in ("n_representatives", "random_state")}
+        options["n_representatives"] = min(options["n_representatives"], most or options["n_representatives"])
         epsilon = told.get("epsilon")
         epsilon = epsilon if epsilon is None or isinstance(epsilon, str) else float(epsilon)
         adata, key = self.cells.adata, self.cells.keys.key
@@ -128,7 +139,7 @@ def of_fates(
     values = [
         fates.probabilities(one) - (0 if two is None else fates.probabilities(two)) for one, two in pairs.values()
     ]
-    if made is None:
+    if made is None or n == 0:
         return np.stack(values, axis=1), [np.zeros((len(v), 0)) for v in values]
     chance = fates.exchanged(made, n, random_state)
     null = [chance[one] - (0 if two is None else chance[two]) for one, two in pairs.values()]
@@ -158,9 +169,39 @@ def of_velocity(cells: FittedCells, towards: Sequence[Array], weight: Sequence[f
     return value, energy.spread.velocity * (each - each.mean(axis=1, keepdims=True))
 
 
-def strata(
-    cells: FittedCells, kept: Mask, n_folds: int, random_state: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def fate_slopes(fates: StoredFates, pairs: dict[str, tuple[str, str | None]], made: CellChain) -> SlopeAt:
+    """How the probabilities of fates change along coordinates, by the same chain; 0 in the last snapshot."""
+    ways = ahead(made.chain, fates.masses(made, fates.member.astype(np.float64)))
+    which = [(fates.names.index(one), None if two is None else fates.names.index(two)) for one, two in pairs.values()]
+
+    def at(k: int, x: Array) -> Array:
+        if k == len(ways):
+            return np.zeros((len(x), len(which), x.shape[1]))
+        each = ways[k].slopes(x)
+        return np.stack([each[:, one] - (0 if two is None else each[:, two]) for one, two in which], axis=1)
+
+    return at
+
+
+def potential_slopes(cells: FittedCells) -> SlopeAt:
+    """How the potential changes along coordinates."""
+    times = cells.snapshots.times
+    return lambda k, x: cells.energy.gradient(x, float(times[k]))[:, None]
+
+
+def mean_slopes(cells: FittedCells, stratum: Index, along: SlopeAt, random_state: int) -> Array:
+    """The mean slopes over cells of each time point that counts (n_strata, q, d), of at most :data:`SLOPED` cells."""
+    rng = np.random.default_rng(random_state)
+    found = []
+    for k, rows in enumerate(cells.snapshots.rows_by_time):
+        here = rows[stratum[rows] >= 0]
+        if len(here):
+            drawn = here[np.sort(rng.permutation(len(here))[:SLOPED])]
+            found.append(along(k, cells.coordinates[drawn].astype(np.float64)).mean(axis=0))
+    return np.stack(found)
+
+
+def strata(cells: FittedCells, kept: Mask, n_folds: int, random_state: int) -> tuple[Index, Index]:
     """The time point of each cell that counts, −1 of others, and a part of the cells for each.
 
     Time points with fewer than three such cells do not count.
@@ -198,7 +239,7 @@ def factor_names(factors: Any, organisms: dict[str, list[str]]) -> set[str]:
     return {str(name) for name in factors}
 
 
-def check_kept(adata: AnnData, values: Array, stratum: NDArray[np.int64], names: Sequence[str]) -> None:
+def check_kept(adata: AnnData, values: Array, stratum: Index, names: Sequence[str]) -> None:
     """Raise for numbers that are the same for all cells of a time point, at all of them."""
     for name, column in zip(names, values.T, strict=True):
         spread = max(float(np.ptp(column[stratum == s])) for s in range(stratum.max() + 1))

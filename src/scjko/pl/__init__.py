@@ -4,6 +4,7 @@ from ._ancestry import ancestry
 from ._animation import animation
 from ._barriers import barriers
 from ._couplings import couplings
+from ._drivers import drivers
 from ._energy_over_time import energy_over_time
 from ._fates import fates
 from ._growth import growth
@@ -14,6 +15,7 @@ from ._level_curves import level_curves
 from ._predictions import predictions
 from ._sankey import sankey
 from ._trajectories import trajectories
+from ._trends import trends
 from ._validation import validation
 from ._velocity import velocity
 from ._waddington import waddington
@@ -23,6 +25,7 @@ __all__ = [
     "animation",
     "barriers",
     "couplings",
+    "drivers",
     "energy_over_time",
     "fates",
     "growth",
@@ -33,6 +36,7 @@ __all__ = [
     "predictions",
     "sankey",
     "trajectories",
+    "trends",
     "validation",
     "velocity",
     "waddington",

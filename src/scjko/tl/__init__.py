@@ -13,6 +13,7 @@ from ._predict import predict
 from ._project_genes import project_genes
 from ._transition_matrix import transition_matrix
 from ._transition_table import transition_table
+from ._trends import trends
 from ._validate import validate
 from ._velocity_embedding import velocity_embedding
 
@@ -30,6 +31,7 @@ __all__ = [
     "project_genes",
     "transition_matrix",
     "transition_table",
+    "trends",
     "validate",
     "velocity_embedding",
 ]

@@ -14,20 +14,23 @@ from ..core.genes.association import (
     Slopes,
     associated,
     by_chance,
-    by_chance_sums,
     deflated,
     false_discovery,
 )
 from ..core.genes.sums import Cells, sums
 from ..edge.checks import check_integer, check_option, check_writable
 from ..edge.drivers import (
+    SlopeAt,
     StoredFates,
     check_kept,
     contrasts,
     factor_names,
+    fate_slopes,
+    mean_slopes,
     of_fates,
     of_potential,
     of_velocity,
+    potential_slopes,
     stored_fates,
     strata,
 )
@@ -40,10 +43,13 @@ from ..edge.logging import logger
 from ..edge.storage.fields import write_fields
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 KINDS = ("fate", "velocity", "potential")
 #: How often labels of terminal cells are exchanged.
 EXCHANGES = 50
+#: Representatives of large snapshots in the chain that carries them back: more changed no fates that were measured.
+REPRESENTATIVES = 500
 
 
 def drivers(
@@ -140,14 +146,14 @@ def drivers(
     fitted = fitted_cells(adata, key)
     found = expression(adata, layer, use_raw)
     known = None if factors is None else factor_names(factors, FACTORS)
-    values, null, names, free = _numbers(fitted, fate, of, couplings, n_exchanges, random_state)
-    kept = free if cells is None else cell_set(adata, "cells", cells) & (free | ~np.isnan(values).any(axis=1))
+    values, null, names, free, along = _numbers(fitted, fate, of, couplings, n_exchanges, random_state)
+    kept = free if cells is None else cell_set(adata, "cells", cells)
     stratum, fold = strata(fitted, kept, FOLDS, random_state)
     check_kept(adata, values, stratum, names)
     counted = Cells(stratum, fold, values, np.concatenate(null, axis=1))
     made = sums(found.blocks(), counted, found.n_genes)
-    slopes = _slopes(fitted, found, counted)
-    chance = np.split(by_chance_sums(counted, made, slopes), np.cumsum([part.shape[1] for part in null])[:-1])
+    slopes = _slopes(fitted, found, stratum, along, random_state)
+    chance = np.split(made.null, np.cumsum([part.shape[1] for part in null])[:-1])
     table = _table(found, names, associated(counted, made, slopes), chance, members=of != "fate")
     table["expressed"] = np.tile(made.expressed / max(1, int((stratum >= 0).sum())), len(names))
     if known is not None:
@@ -164,28 +170,29 @@ def drivers(
 
 def _numbers(
     fitted: FittedCells, fate: Any, of: str, couplings: Any, n_exchanges: int, random_state: int
-) -> tuple[Array, list[Array], list[str], NDArray[np.bool_]]:
-    """What genes are compared with, the same by chance, the names of it, and the cells that count by default."""
+) -> tuple[Array, list[Array], list[str], NDArray[np.bool_], SlopeAt | None]:
+    """What genes are compared with, the same by chance, their names, the cells that count, and slopes where known."""
     if of == "potential":
         if fate is not None:
             raise ValueError(f"of='potential' takes no fate={fate!r}; leave it out.")
         value, null = of_potential(fitted)
         _say_if_exact(null)
-        return value[:, None], [null], ["potential"], np.ones(len(value), dtype=bool)
+        return value[:, None], [null], ["potential"], np.ones(len(value), dtype=bool), potential_slopes(fitted)
     fates = stored_fates(fitted)
     pairs = contrasts(fates, fate)
     if of == "velocity":
         parts = [of_velocity(fitted, *_arrows(fates, *pair)) for pair in pairs.values()]
         _say_if_exact(parts[0][1])
-        return np.stack([v for v, _ in parts], axis=1), [n for _, n in parts], list(pairs), fates.free
-    made = fates.chain(couplings) if n_exchanges else None
-    if n_exchanges and made is None:
+        return np.stack([v for v, _ in parts], axis=1), [n for _, n in parts], list(pairs), fates.free, None
+    made = fates.chain(couplings, REPRESENTATIVES)
+    if made is None:
         logger.warning(
             "Fates are of ready-made couplings, which are not stored; labels of terminal cells are not exchanged. Pass "
             "the couplings as couplings=..."
         )
     values, nulls = of_fates(fates, pairs, made, n_exchanges, random_state)
-    return values, nulls, list(pairs), fates.free
+    slopes = None if made is None or couplings is not None else fate_slopes(fates, pairs, made)
+    return values, nulls, list(pairs), fates.free, slopes
 
 
 def _arrows(fates: StoredFates, one: str, two: str | None) -> tuple[list[Array], list[float]]:
@@ -203,14 +210,16 @@ def _say_if_exact(null: Array) -> None:
         )
 
 
-def _slopes(fitted: FittedCells, found: Expression, counted: Cells) -> Slopes | None:
-    """What coordinates have of each gene, where they are a PCA of this expression."""
+def _slopes(
+    fitted: FittedCells, found: Expression, stratum: Index, along: SlopeAt | None, random_state: int
+) -> Slopes | None:
+    """How what genes are compared with changes along coordinates, where these are a PCA of this expression."""
     pca = fitted.adata.uns.get("pca", {}).get("params", {})
     layer = pca.get("layer")
-    if found.label != ("X" if layer is None else f"layers[{str(layer)!r}]") or not has_loadings(fitted):
+    same = found.label == ("X" if layer is None else f"layers[{str(layer)!r}]")
+    if along is None or not same or not has_loadings(fitted):
         return None
-    inward = linear_inward(fitted)
-    return Slopes(counted.centred(fitted.coordinates.astype(np.float64)), counted.stratum, inward)
+    return Slopes(mean_slopes(fitted, stratum, along, random_state), linear_inward(fitted))
 
 
 def _table(

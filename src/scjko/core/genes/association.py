@@ -14,8 +14,8 @@ test, Berger 1982):
   procedure from exchanged labels, or of members of an ensemble, says how large that is.
 
 Numbers that are functions of coordinates z = X P hold a part of every gene: noise of a gene moves z by its loading, and
-the number with it. To first order that part of T is Σ x² (b·p), with p the loadings of the gene and b the slope of the
-number along z, by regression at each time point. It is taken out of T before it is tested.
+the number with it. To first order that part of T is Σ x² (b·p), with p the loadings of the gene and b the mean slope of
+the number along z at a time point. It is taken out of T before that is compared with exchanged cells.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from scipy import stats
 from .sums import Cells, Sums
 
 Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 #: Parts of the cells, each left out once for the standard error.
 FOLDS = 10
@@ -66,44 +65,25 @@ def associated(cells: Cells, found: Sums, slopes: Slopes | None = None) -> Assoc
     flat = _flat(x[0].sum(axis=0), found)
     effect = np.divide(total, scale, out=np.full_like(total, np.nan), where=(scale > 0) & ~flat)
     if slopes is not None:
-        total = total - slopes.own(x[0], cells.centred(cells.values))
+        total = total - slopes.own(x[0])
     deviation = np.where(flat, 0.0, np.sqrt(variance))
     skewness = np.divide(third, deviation**3, out=np.zeros_like(third), where=deviation**3 > 0)
     p = tail(total, deviation, skewness)
     return Association(effect, _jackknife(cells, found), total, p)
 
 
-def by_chance_sums(cells: Cells, found: Sums, slopes: Slopes | None = None) -> Array:
-    """T of the numbers of chance (b, n_genes), less the part of each gene itself."""
-    if slopes is None or not len(found.null):
-        return found.null
-    square = _centred_moments(cells.sizes().sum(axis=1), found)[0]
-    return np.asarray(found.null - slopes.own(square, cells.centred(cells.null)))
-
-
 @dataclass(frozen=True, eq=False)
 class Slopes:
     """How numbers of cells change along coordinates that are made of genes."""
 
-    coordinates: Array
-    """z, centred at each time point (n, d)."""
-    stratum: Index
-    """The time point of each cell, −1 for those that do not count."""
+    slope: Array
+    """The mean slope of each number at each time point (n_strata, q, d)."""
     loadings: Array
-    """P (n_genes, d)."""
+    """Where a unit more of each gene moves a cell (n_genes, d)."""
 
-    def own(self, square: Array, values: Array) -> Array:
-        """Σ x² (b·p) (q, n_genes) of centred values (n, q), from Σ x² at each time point (n_strata, n_genes).
-
-        Where there are fewer than ten cells for each coordinate, slopes are too noisy, and nothing is taken out.
-        """
-        total = np.zeros((values.shape[1], len(self.loadings)))
-        for s, xx in enumerate(square):
-            rows = self.stratum == s
-            if rows.sum() >= 10 * self.coordinates.shape[1]:
-                slope = np.linalg.lstsq(self.coordinates[rows], values[rows], rcond=1e-6)[0]
-                total += (self.loadings @ slope).T * xx
-        return total
+    def own(self, square: Array) -> Array:
+        """Σ x² (b·p) (q, n_genes), from Σ x² at each time point (n_strata, n_genes)."""
+        return np.einsum("sqd,gd,sg->qg", self.slope, self.loadings, square, optimize=True)
 
 
 def _centred_moments(n: Array, found: Sums) -> tuple[Array, Array]:
