@@ -26,6 +26,9 @@ WRITERS = {".gif": ("pillow", "pip install pillow"), ".mp4": ("ffmpeg", "the pro
 #: Keywords of contourf that no signature names.
 UNNAMED = ("corner_mask", "algorithm")
 
+#: Cells that are followed, at most.
+MOST = 3000
+
 
 def animation(
     adata: AnnData,
@@ -42,6 +45,8 @@ def animation(
     **kwargs: Any,
 ) -> mpl_animation.FuncAnimation | Figure:
     """The landscape moving through time, with the cells of the first time point followed over it.
+
+    Of more than 3000 cells as many are followed, drawn at random.
 
     Parameters
     ----------
@@ -106,7 +111,9 @@ def animation(
     times = np.linspace(first, last, n_frames)
     found = surfaces(plane, list(times), others, n_points=60)
     levels = nice_levels(found, 20)
-    paths = seen.energy.simulate(seen.coordinates[seen.times == first], times)[..., plane.columns]
+    here = np.flatnonzero(seen.times == first)
+    followed = np.random.default_rng(0).permutation(here)[:MOST]
+    paths = seen.energy.simulate(seen.coordinates[followed], times)[..., plane.columns]
     axes = page.single(size=(4.2, 3.4))
     told = note(plane, others)
 

@@ -21,6 +21,8 @@ from ._canvas import colour_bar, dots, ink, key_beside, names_below, shade
 from ._frame import Frame
 from ._groups import groups
 
+#: So many black dots are fainter, so that the map beneath them is seen.
+MANY = 10_000
 #: The quantiles of numbers that have the first and the last colour: single cells would leave all others alike.
 OUTLIERS = (0.01, 0.99)
 
@@ -110,7 +112,7 @@ def draw_cells(axes: Axes, plane: Frame, rows: NDArray[np.int64], color: str | N
     look = dots(axes, len(rows))
     shown: dict[str, Any] = {
         "na_color": ink(axes) if color is None else to_hex(shade(axes, 0.2)),
-        "alpha": 0.55 if color is None else 0.8,
+        "alpha": 0.8 if color is not None else 0.55 if len(rows) < MANY else 0.3,
         "size": (2 if color is None else 4) * look["s"],  # points of scanpy have a quarter of the area of circles
         "title": "",
         "cmap": "magma",

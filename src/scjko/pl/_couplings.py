@@ -20,7 +20,7 @@ from ._page import open_page
 from ._times import texts, times_with_cells
 
 #: Cells of a snapshot that are coupled for a picture, which shows some hundred pairs: that takes a second.
-MOST = 3000
+MOST = 1000
 
 
 def couplings(
@@ -40,7 +40,7 @@ def couplings(
 
     A fit keeps a summary of its couplings only; they are solved anew, by the same solver and seed. Those that are not
     exact say how far above the optimum their cost can be at most, and partial ones how much of the mass has no partner.
-    Snapshots of more than 3000 cells are thinned to as many cells drawn at random before they are coupled; the panel
+    Snapshots of more than 1000 cells are thinned to as many cells drawn at random before they are coupled; the panel
     says so.
 
     Parameters

@@ -7,6 +7,7 @@ import numpy as np
 from anndata import AnnData
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
+from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 from numpy.typing import NDArray
@@ -160,6 +161,8 @@ def _dress(axes: Any, plane: Frame, titles: list[str]) -> None:
     axes.set_ylabel(plane.labels[1], fontsize=8, labelpad=-10)
     bare(axes)
     scale_of(axes.zaxis, "potential", axes.get_zlim())
-    axes.zaxis.labelpad = 5
-    axes.tick_params(labelsize=6.5, pad=-2)
+    axes.zaxis.labelpad = 3
+    axes.tick_params(labelsize=6.5)
+    axes.tick_params(axis="z", pad=1.5)
+    axes.zaxis.set_major_locator(MaxNLocator(5))
     axes.set(xticks=[], yticks=[], xlim=plane.limits[0], ylim=plane.limits[1])
