@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anndata
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from scjko.edge.validation.earlier import earlier_options
 QUICK = sj.Neural(layers=(8,), epochs=20)
 #: Long enough for halves of the cells.
 LONGER = sj.Neural(layers=(8,), epochs=100)
+ONE_PLAN = sj.Kantorovich(softness=0.05, n_members=1)
 KINDS = [
     pytest.param(sj.Kantorovich(softness=0.05, n_members=2), id="kantorovich"),
     pytest.param(
@@ -58,7 +61,7 @@ def test_steps_over_parts_of_an_interval_compose(kind):
 
 def test_cells_are_moved_by_what_was_chosen_and_the_field_is_that_of_the_network():
     envelopes = sj.Kantorovich(softness=0.05, n_members=1)
-    energy = sj.get.energy(fitted(sj.Stacked(share=1.0, kantorovich=envelopes, network=QUICK)))
+    energy = sj.get.energy(fitted(sj.Stacked(share=1.0, kantorovich=envelopes, network=QUICK, chance=0)))
     alone, adata = sj.get.energy(fitted(envelopes)), simulate(200)
     network = sj.get.energy(fitted(QUICK))
     x = adata.obsm["X_latent"][adata.obs["day"] == 1]
@@ -67,6 +70,58 @@ def test_cells_are_moved_by_what_was_chosen_and_the_field_is_that_of_the_network
     np.testing.assert_allclose(energy.velocity(x, 1), network.velocity(x, 1), atol=1e-5)
     np.testing.assert_allclose(energy.potential(x, 1), network.potential(x, 1), atol=1e-5)
     assert np.abs(energy.velocity(x, 1) - alone.velocity(x, 1)).max() > 0.1
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_the_field_has_a_network_of_its_own_and_maps_are_as_without(share, tmp_path):
+    """Files keep it, as the options that were left open do not decide on it."""
+    envelopes = sj.Kantorovich(softness=0.05, n_members=2)
+    asked = sj.Stacked(share=share, kantorovich=envelopes, network=QUICK)
+    adata, without = fitted(asked), fitted(replace(asked, chance=0))
+    np.testing.assert_array_equal(adata.obsm["jko_predicted"][adata.obs["day"] < 7], _moved(without))
+    assert np.abs(adata.obsm["jko_velocity"] - without.obsm["jko_velocity"]).max() > 0.05
+    adata.write_h5ad(tmp_path / "fit.h5ad")
+    read, x = sj.get.energy(anndata.read_h5ad(tmp_path / "fit.h5ad")), adata.obsm["X_latent"]
+    np.testing.assert_array_equal(read.potential(x, 2), sj.get.energy(adata).potential(x, 2))
+    np.testing.assert_array_equal(read.step(x, 1, 2), sj.get.energy(adata).step(x, 1, 2))
+    assert sj.get.params(adata)["parametrization"].chance == asked.chance
+
+
+def _moved(adata):
+    return adata.obsm["jko_predicted"][adata.obs["day"] < 7]
+
+
+def test_members_of_networks_are_those_of_the_field_too():
+    network = sj.Neural(layers=(8,), epochs=20, n_members=2)
+    kept = sj.Kantorovich(softness=0.05, n_members=2)
+    adata = fitted(sj.Stacked(share=1.0, kantorovich=kept, network=network))
+    energy = sj.get.energy(adata)
+    assert energy.has_std and len(energy.members) == 2
+    assert (energy.std(adata.obsm["X_latent"], 2).velocity > 0).all()
+
+
+@pytest.mark.parametrize("options", [{"growth": "auto"}, {"coupling": "partial"}, {"time_varying": False}])
+def test_masses_that_change_already_are_not_freed_again(options):
+    asked = sj.Stacked(network=QUICK, **({} if "time_varying" in options else {"share": 1.0, "kantorovich": ONE_PLAN}))
+    assert sj.get.params(fitted(asked, **options))["parametrization"].chance == 0
+
+
+@pytest.mark.parametrize(("value", "error"), [(-1, ValueError), (np.inf, ValueError), ("much", TypeError)])
+def test_what_counts_as_chance_is_a_number_from_zero(value, error):
+    with pytest.raises(error, match="chance"):
+        sj.Stacked(chance=value)
+
+
+def test_wells_of_one_depth_come_out_as_deep_although_proportions_differ():
+    """Seed 12 has the most unequal proportions of seeds 10 to 13."""
+    adata = sj.datasets.simulated(1500, 20, random_state=12)
+    wells, drop = adata.uns["landscape"]["fates"], adata.uns["landscape"]["depth"].mean()
+    spread = {}
+    for chance in (0.0, 3.0):
+        asked = sj.Stacked(share=1.0, kantorovich=ONE_PLAN, network=sj.Neural(epochs=40), chance=chance)
+        sj.tl.fit_energy(adata, "day", use_rep="X_latent", parametrization=asked, progress=False)
+        spread[chance] = np.ptp(sj.get.energy(adata).potential(wells, 7)) / drop
+    assert spread[3.0] < 0.12 < 0.25 < spread[0.0]
 
 
 def test_everything_that_reads_a_fit_reads_this_one():

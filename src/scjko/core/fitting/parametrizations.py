@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from ..checks import check_integer, check_list, check_option, check_positive
+from ..growth.chance import BUDGET
 from ..variation import Joined, Labelled, Separate, Smooth, Static, Variation
 
 #: What a network is told of an interval, and the labels of the timeline that this is.
@@ -211,16 +212,24 @@ class Stacked(Parametrization):
         Options of the one.
     network
         Options of the other.
+    chance
+        How much of a difference in proportions between time points counts as chance, as n̄ KL of masses to weights; see
+        :mod:`scjko.core.growth.chance`. The network of the field is trained without it, so that equal wells are
+        equally deep, and the maps with it. 0 for one network of both, as of fits with growth, partial couplings or
+        less than 8 cells at a time point.
     """
 
     name: ClassVar[str] = "stacked"
     share: float | None = None
     kantorovich: Kantorovich = Kantorovich()
     network: Neural = Neural()
+    chance: float = BUDGET
 
     def __post_init__(self) -> None:
         if self.share is not None and not 0 <= self.share <= 1:
             raise ValueError(f"share={self.share!r} must be between zero and one.")
+        if self.chance != 0:
+            object.__setattr__(self, "chance", check_positive("chance", self.chance))
         for name, kind in (("kantorovich", Kantorovich), ("network", Neural)):
             given = getattr(self, name)
             if isinstance(given, Mapping):  # as files and the command line have it
@@ -255,15 +264,23 @@ class Stacked(Parametrization):
             network=replace(self.network, epochs=None) if "epochs" in names else self.network,
         )
 
+    @property
+    def parts(self) -> list[tuple[Parametrization, float]]:
+        """The network of the field, that of the maps if it is another, and the envelope, with their shares in maps."""
+        share = 0.5 if self.share is None else self.share
+        field = [(self.network, 0.0)] if self.chance or share == 1 else []
+        maps = [(self.network, 1 - share)] if share < 1 else []
+        return [*field, *maps, *([(self.kantorovich, share)] if share > 0 else [])]
+
     def variation(self, time_varying: bool | str) -> Variation:
-        """What the parts that have a share are told."""
-        if self.share == 0 or not time_varying:
+        """What the parts are told, side by side; a network alone has no parts."""
+        if not time_varying or len(self.parts) == 1:
             return self.network.variation(time_varying)
-        return Joined((self.network.variation(time_varying), self.kantorovich.variation(time_varying)))
+        return Joined(tuple(part.variation(time_varying) for part, _ in self.parts))
 
     def options(self) -> dict[str, Any]:
         """Its options by name, those of its parts in groups."""
-        parts = {"kantorovich": self.kantorovich.options(), "network": self.network.options()}
+        parts = {"kantorovich": self.kantorovich.options(), "network": self.network.options(), "chance": self.chance}
         return parts if self.share is None else {"share": self.share, **parts}
 
 

@@ -63,7 +63,7 @@ def estimated_growth(
     much of them as two halves of the cells, coupled separately, agree on.
     """
     rates = [np.zeros(len(x)) for x in points] if prior is None else list(prior)
-    price = PRICE * float(np.mean([_spread(x, w) for x, w in zip(points, weights, strict=True)]))
+    price = PRICE * float(np.mean([spread(x, w) for x, w in zip(points, weights, strict=True)]))
     gaps, n = timeline.gaps, timeline.n_intervals
     if price == 0:
         return known_growth(points, weights, timeline, rates)
@@ -154,7 +154,7 @@ def _interval(x: Array, y: Array, a: Array, b: Array, prior: Array, gap: float, 
     return _Interval(solution, samples)
 
 
-def _spread(x: Array, weight: Array) -> float:
+def spread(x: Array, weight: Array) -> float:
     """The mean squared distance of the cells of a snapshot from their mean."""
     return float(weight @ np.sum((x - weight @ x) ** 2, axis=1))
 

@@ -123,12 +123,14 @@ def _potential(options: FitOptions, weights: dict[str, Any], form: Layout, timel
     kind = options.parametrization
     if isinstance(kind, Kantorovich):
         return KantorovichPotential()
-    share = kind.share if isinstance(kind, Stacked) else 0.0
-    if not share:
+    if not isinstance(kind, Stacked) or not isinstance(form.variation, Joined):
         return _model(options, weights)
-    assert isinstance(form.variation, Joined)
     widths = tuple(part.n_inputs(timeline, form.scheme.anchors) for part in form.variation.parts)
-    return MeanPotential((_model(options, weights), KantorovichPotential()), (1 - share, share), widths)
+    models = (
+        KantorovichPotential() if isinstance(part, Kantorovich) else _model(options, weights[f"part{k}"])
+        for k, (part, _) in enumerate(kind.parts)
+    )
+    return MeanPotential(tuple(models), tuple(share for _, share in kind.parts), widths)
 
 
 def _model(
@@ -137,10 +139,9 @@ def _model(
     kind = options.parametrization
     network = kind.network if isinstance(kind, Stacked) else kind
     if isinstance(network, Neural):
-        own = weights.get("part0", weights)
         # Members stand one after the other along a first axis.
         first, together = (0, False) if network.n_members is None else (1, True)
-        sizes = (np.shape(own[n])[first] if n in own else 0 for n in ("unit_height", "ridge_height"))
+        sizes = (np.shape(weights[n])[first] if n in weights else 0 for n in ("unit_height", "ridge_height"))
         single = NeuralPotential(tuple(network.layers), even, *sizes)
         return EnsemblePotential(single) if together else single
     return LinearPotential(tuple(tuple(int(power) for power in powers) for powers in weights.pop("exponents")))

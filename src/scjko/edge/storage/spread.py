@@ -41,7 +41,8 @@ def check_spread(stored: Mapping[str, Any]) -> None:
     """Raise unless there are constants of every member that the weights have, factors, and radii of every interval."""
     spread = mapping(stored["spread"], "spread", ("offsets", "potential", "velocity", "radii"), only=True)
     potential, n_intervals = stored["weights"]["potential"], len(stored["times"]) - 1
-    envelopes = potential.get("part1", potential).get("0")
+    last = potential.get(max((name for name in potential if name.startswith("part")), default=""), potential)
+    envelopes = last.get("0")  # of several parts they are the last
     n = len(envelopes["heights"]) if isinstance(envelopes, Mapping) else members_in(stored["params"])
     numbers(spread["offsets"], "spread/offsets", (n or 0, n_intervals, 2))
     for name in ("potential", "velocity"):

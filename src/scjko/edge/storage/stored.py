@@ -16,15 +16,23 @@ from numpy.typing import NDArray
 
 from ...core.energy.models import MEMBERS
 from ...core.energy.specification import TERMS
-from ...core.fitting.parametrizations import PARAMETRIZATIONS, TIME_LABELS, Kantorovich, Neural, Stacked
+from ...core.fitting.parametrizations import (
+    PARAMETRIZATIONS,
+    TIME_LABELS,
+    Kantorovich,
+    Linear,
+    Neural,
+    Parametrization,
+    Stacked,
+)
 from ...core.schemes import SCHEMES
 from ...core.timeline import Timeline
 from ...core.transport import REPLACED, SOLVERS
-from ...core.variation import Joined, Variation
+from ...core.variation import Joined
 from ..options import READY_MADE, FitOptions
 from .growth import check_growth
 from .parts import Unreadable, float32, mapping, numbers
-from .serialized import FORMAT, Layout, layout
+from .serialized import FORMAT, layout
 from .spread import check_spread, members_in
 
 #: What ``uns[key]`` of a fit always has.
@@ -161,19 +169,22 @@ def _layers(params: Mapping[str, Any]) -> Any:
     """The widths of the layers of a network; of other energies there are none."""
     kind = params["parametrization"]
     if kind == Stacked.name:
-        own = mapping(params.get(kind), f"params/{kind}", ("share", "network"))
+        own = mapping(params.get(kind), f"params/{kind}", ("share", "network", "chance"))
         return mapping(own["network"], f"params/{kind}/network").get("layers")
     if kind != Neural.name:
         return np.zeros(0, np.int64) + 1
     return mapping(params.get(Neural.name, params), "params/neural").get("layers")
 
 
-def _share(params: Mapping[str, Any]) -> float | None:
-    """The share of a Kantorovich potential; None of a linear energy, which has neither that nor a network."""
-    kind = params["parametrization"]
-    if kind == Stacked.name:
-        return float(numbers(params[kind]["share"], f"params/{kind}/share", ()))
-    return {Neural.name: 0.0, Kantorovich.name: 1.0}.get(kind)
+def _check_model(
+    kind: Parametrization, model: Mapping[str, Any], where: str, n_dims: int, told: int, params: Mapping[str, Any]
+) -> None:
+    if isinstance(kind, Linear):
+        _check_features(model, where, n_dims, told, params)
+    elif isinstance(kind, Kantorovich):
+        _check_envelopes(model, where, n_dims, told)
+    else:
+        _check_network(model, where, n_dims, told, params)
 
 
 def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: NDArray[Any], n_dims: int) -> None:
@@ -185,18 +196,15 @@ def _check_weights(stored: Mapping[str, Any], params: Mapping[str, Any], times: 
     n_inputs = form.variation.n_inputs(Timeline(times), form.scheme.anchors)
     for term, told in (("potential", n_inputs), ("interaction", 1)):
         if term in weights:
-            model, where, share = mapping(weights[term], f"weights/{term}"), f"weights/{term}", _share(params)
-            if share is None:
-                _check_features(model, where, n_dims, told, params)
-            elif share == 0:
-                _check_network(model, where, n_dims, told, params)
-            elif params["parametrization"] == Kantorovich.name:
-                _check_envelopes(model, where, n_dims, told)
-            else:
-                network, envelopes = (part.n_inputs(Timeline(times), form.scheme.anchors) for part in _parts(form))
-                mapping(model, where, ("part0", "part1"), only=True)
-                _check_network(mapping(model["part0"], f"{where}/part0"), f"{where}/part0", n_dims, network, params)
-                _check_envelopes(mapping(model["part1"], f"{where}/part1"), f"{where}/part1", n_dims, envelopes)
+            kind = FitOptions.read(params).parametrization
+            model, where = mapping(weights[term], f"weights/{term}"), f"weights/{term}"
+            if not isinstance(kind, Stacked) or not isinstance(form.variation, Joined):
+                _check_model(kind, model, where, n_dims, told, params)
+                continue
+            mapping(model, where, [f"part{k}" for k in range(len(kind.parts))], only=True)
+            for number, ((one, _), variation) in enumerate(zip(kind.parts, form.variation.parts, strict=True)):
+                own, told = f"{where}/part{number}", variation.n_inputs(Timeline(times), form.scheme.anchors)
+                _check_model(one, mapping(model[f"part{number}"], own), own, n_dims, told, params)
     if "internal" in weights:
         beta = mapping(weights["internal"], "weights/internal", ("beta",))["beta"]
         if float32(beta, "weights/internal/beta", ()) < 0:
@@ -246,10 +254,6 @@ def _check_network(model: Mapping[str, Any], where: str, n_dims: int, told: int,
         dense = mapping(model[name], f"{where}/{name}", ("kernel", "bias"), only=True)
         float32(dense["kernel"], f"{where}/{name}/kernel", (*first, n, m))
         float32(dense["bias"], f"{where}/{name}/bias", (*first, m))
-
-
-def _parts(form: Layout) -> tuple[Variation, ...]:
-    return form.variation.parts if isinstance(form.variation, Joined) else ()
 
 
 def _check_envelopes(model: Mapping[str, Any], where: str, n_dims: int, n_places: int) -> None:

@@ -67,14 +67,15 @@ def trained(
     random_state: int,
     on_progress: Callable[[float], object] = lambda fraction: None,
     problem: Problem | None = None,
+    whole: bool = True,
 ) -> Trained:
     """The network after so many updates, unless it names its epochs, on the conditions of all parts.
 
-    If the parts do not have all cells, on those of the course, which ``problem`` poses where it is known already. With
-    members, the mean of a network for each part.
+    If the parts do not have all cells of a ``whole`` course, on those of the course, which ``problem`` poses where it
+    is known already. With members, the mean of a network for each part.
     """
     own, together = replace(formulation, variation=network.variation(True)), network.n_members is not None
-    if not together and sum(_n_cells(part) for part in parts) >= _n_cells(course):
+    if not together and (not whole or sum(_n_cells(part) for part in parts) >= _n_cells(course)):
         problem = own.problem(pooled(parts, own))
     elif problem is None:
         problem = own.problem(own.conditions(course))

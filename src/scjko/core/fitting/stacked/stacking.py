@@ -12,6 +12,7 @@ from ...energy.envelopes import MeanPotential
 from ...energy.specification import Terms
 from ...schemes import Scheme
 from ...transport import Coupling, Solver
+from ...variation import Joined
 from ..descent import UPDATES, resolved
 from ..ensembles.resampling import check_resampling, resampled
 from ..ensembles.training import train_network
@@ -19,7 +20,8 @@ from ..parametrizations import Kantorovich, Stacked
 from ..problem import Course, Formulation, Problem, Solved
 from .choice import Choice, choose
 from .envelopes import members, solve_kantorovich
-from .networks import trained, usual_updates
+from .field import freed, trained_field
+from .networks import Trained, trained, usual_updates
 
 logger = logging.getLogger("scjko")
 
@@ -43,7 +45,7 @@ def settled(
     if obstacle is not None:
         if stacked.share:
             raise ValueError(f"A Kantorovich potential {obstacle}; use parametrization='neural' or 'linear'.")
-        return replace(stacked, share=0.0, kantorovich=Kantorovich()), None
+        return replace(stacked, share=0.0, kantorovich=Kantorovich(), chance=0.0), None
     choice = None
     if stacked.left_open:
         smallest = min(int(np.count_nonzero(weight)) for weight in course.weights)
@@ -69,7 +71,7 @@ def settled(
                     "Networks diverge on a part of the cells, so the field is read off the Kantorovich potential."
                 )
                 return stacked.kantorovich, choice
-    return (stacked if isinstance(asked, Stacked) else stacked.kantorovich), choice
+    return (freed(stacked, course) if isinstance(asked, Stacked) else stacked.kantorovich), choice
 
 
 def _warn_of_short_training(choice: Choice) -> None:
@@ -113,9 +115,9 @@ def stack(
     random_state: int,
     on_progress: Callable[[float], object],
 ) -> tuple[Stacked, Solved]:
-    """A network alone, or its mean with a Kantorovich potential; so many updates of it if they are left open.
+    """A network alone, or a mean of networks and a Kantorovich potential; so many updates of it if they are left open.
 
-    Without a share the network moves no cells, but the field is read off it: envelopes have edges.
+    Without a share a network moves no cells, but the field is read off it: envelopes have edges.
     """
     share, own = stacked.share, stacked.kantorovich
     assert share is not None
@@ -131,14 +133,27 @@ def stack(
     else:
         parts = members(course, own.n_members, random_state)
     updates = usual_updates(len(problem.z)) if updates is None else updates
-    network, one, term = trained(
-        course, parts, formulation, stacked.network, updates, random_state, on_progress, problem
-    )
-    stacked = replace(stacked, network=network)
-    if share == 0:
-        return stacked, one
-    other = solve_kantorovich(course, parts, formulation, own)
-    weights = {"part0": one.weights["potential"], "part1": other.weights["potential"]}
-    widths = term.variation.n_inputs(course.timeline, formulation.scheme.anchors), len(weights["part1"])
-    model = MeanPotential((one.model, other.model), (1 - share, share), widths)
-    return stacked, one._replace(weights={"potential": weights}, model=model, parts=parts)
+    found: list[Trained] = []
+    networks = [part for part, _ in stacked.parts if part is stacked.network]
+
+    def told(fraction: float) -> None:
+        on_progress(fraction / len(networks))
+
+    if stacked.chance:
+        found.append(trained_field(course, formulation, stacked, updates, random_state, told))
+    if len(found) < len(networks):
+        asked = stacked.network
+        found.append(trained(course, parts, formulation, asked, updates, random_state, told, problem))
+    solved = found[-1].solved
+    settled = replace(stacked, network=found[-1].network)
+    each = [one.solved for one in found]
+    if share > 0:
+        each.append(solve_kantorovich(course, parts, formulation, own))
+    if len(each) == 1:
+        return settled, solved
+    weights = {f"part{k}": one.weights["potential"] for k, one in enumerate(each)}
+    assert isinstance(formulation.variation, Joined)
+    anchors = formulation.scheme.anchors
+    widths = tuple(part.n_inputs(course.timeline, anchors) for part in formulation.variation.parts)
+    model = MeanPotential(tuple(one.model for one in each), tuple(part for _, part in stacked.parts), widths)
+    return settled, solved._replace(weights={"potential": weights}, model=model, parts=parts)
