@@ -55,6 +55,7 @@ def test_fates_are_judged_beside_baselines(cells, caplog):
     last = frame[frame["time"] == 4].set_index("method")
     assert last.loc["scjko", "top1"] > 0.9 > last.loc["frequency", "top1"]
     assert last.loc["scjko", ["correlation", "auroc"]].min() > 0.8 and last["top1_error"].max() < 0.1
+    assert 0 < last.loc["scjko", "correlation_error"] < 0.1 and "The correlation of all" in frame.attrs["verdict"]
     assert frame.attrs["verdict"] == cells.uns["jko_validation_verdict"]["clones"]
     # The same after sj.tl.fates, and beside other protocols.
     sj.tl.validate(cells, protocol="last", progress=False)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..core.fates.absorption import fates
 from ..core.fates.chain import chain_of
 from ..core.fates.pooled import unmoved, walked
-from ..core.judging.clones import agreement, hits, judge_clones, standard_error
+from ..core.judging.clones import agreement, hits, judge_clones, parts_of_correlation, standard_error
 from ..core.judging.names import JUDGED, UNMOVED
 from ..edge.checks import check_adata
 from ..edge.clones import Sisters, clone_matrix, sisters
@@ -113,7 +113,11 @@ def _frame(predictions: dict[str, Array], truth: Sisters, times: Array) -> pd.Da
         sizes = int(here.sum()), len(np.unique(truth.clone[here]))
         for method, predicted in predictions.items():
             found = agreement(predicted[here], truth.shares[here])
-            error = standard_error(hits(predicted[here], truth.shares[here]), truth.clone[here])
-            rows.append((CLONES, 0, float(time), method, float("nan"), *sizes, *found, error))
+            errors = [
+                standard_error(measure(predicted[here], truth.shares[here]), truth.clone[here])
+                for measure in (hits, parts_of_correlation)
+            ]
+            rows.append((CLONES, 0, float(time), method, float("nan"), *sizes, *found, *errors))
     columns = ["protocol", "split", "time", "method", "emd", "n_source", "n_target"]
-    return pd.DataFrame(rows, columns=[*columns, "top1", "correlation", "auroc", "calibration", "top1_error"])
+    measures = ["top1", "correlation", "auroc", "calibration", "top1_error", "correlation_error"]
+    return pd.DataFrame(rows, columns=[*columns, *measures])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from scjko.core.judging.clones import agreement, auroc, hits, judge_clones, standard_error
+from scjko.core.judging.clones import agreement, auroc, hits, judge_clones, parts_of_correlation, standard_error
 
 
 def some(rng, n=300, strength=2.0):
@@ -53,12 +53,29 @@ def test_cells_of_one_clone_are_one_observation(rng):
     assert np.isinf(standard_error(values[:5], np.arange(5)))
 
 
+def test_the_error_of_a_correlation_is_its_spread_over_samples_of_clones():
+    """Of 300 samples of 100 clones; their own number leaves 4 % of chance in the spread."""
+    rng, found, errors = np.random.default_rng(0), [], []
+    for _ in range(300):
+        truth = np.repeat(rng.dirichlet([0.3, 0.3, 0.3], size=100), 3, axis=0)
+        predicted = np.exp(truth + 0.8 * np.repeat(rng.normal(size=(100, 3)), 3, axis=0))
+        predicted /= predicted.sum(axis=1, keepdims=True)
+        parts = parts_of_correlation(predicted, truth)
+        np.testing.assert_allclose(parts.mean(), agreement(predicted, truth).correlation)
+        found.append(parts.mean())
+        errors.append(standard_error(parts, np.arange(300) // 3))
+    assert np.mean(errors) == pytest.approx(np.std(found), rel=0.15)
+    assert np.isnan(parts_of_correlation(np.full((4, 2), 0.5), np.eye(4)[:, :2])).all()
+
+
 def test_good_fates_are_better_than_every_baseline(rng):
     predicted, truth, clone = some(rng)
     worse = {"persistence": rng.permutation(predicted), "frequency": np.tile(truth.mean(axis=0), (300, 1))}
     verdict = judge_clones({"scjko": predicted, **worse}, truth, clone)
     assert verdict.better and "better than every baseline" in verdict.text
     assert "± " in verdict.text and "of 100 clones" in verdict.text
+    r, other = (agreement(each, truth).correlation for each in (predicted, worse["persistence"]))
+    assert f"sisters is {r:.3f}, higher than that of not moving by {r - other:.3f} ± " in verdict.text
 
 
 @pytest.mark.parametrize("seed", range(5))

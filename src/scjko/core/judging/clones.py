@@ -46,13 +46,27 @@ class CloneVerdict:
 
 def agreement(predicted: Array, clonal: Array) -> Agreement:
     """How ``predicted`` probabilities (n, n_fates) agree with the shares of fates among sisters."""
-    centred = (predicted - predicted.mean(axis=0)).ravel(), (clonal - clonal.mean(axis=0)).ravel()
-    spread = np.sqrt((centred[0] @ centred[0]) * (centred[1] @ centred[1]))
-    correlation = float(centred[0] @ centred[1] / spread) if spread > 1e-12 else float("nan")
+    correlation = float(parts_of_correlation(predicted, clonal).mean())
     areas = [auroc(predicted[:, j], clonal[:, j] > 0.5) for j in range(clonal.shape[1])]
     known = [area for area in areas if np.isfinite(area)]
     mean_area = float(np.mean(known)) if known else float("nan")
     return Agreement(float(hits(predicted, clonal).mean()), correlation, mean_area, calibration(predicted, clonal))
+
+
+def parts_of_correlation(predicted: Array, clonal: Array) -> Array:
+    """The correlation r as a mean over cells: r plus the influence of each cell on r; NaN if one side is constant.
+
+    With u and v the centred shares, scaled to Σ u² = Σ v² = n, the influence of a cell is Σ_j u_j v_j − r Σ_j (u_j² +
+    v_j²) / 2, to first order the change of r if its weight grows. Standard errors of means are then those of r.
+    """
+    u, v = (values - values.mean(axis=0) for values in (predicted, clonal))
+    lengths = np.sqrt([np.mean(np.sum(values**2, axis=1)) for values in (u, v)])
+    if np.prod(lengths) * len(u) <= 1e-12:
+        return np.full(len(u), np.nan)
+    u, v = u / lengths[0], v / lengths[1]
+    product, size = np.sum(u * v, axis=1), np.sum(u**2 + v**2, axis=1) / 2
+    r = product.mean()
+    return np.asarray(r + product - r * size)
 
 
 def hits(predicted: Array, clonal: Array) -> Array:
@@ -116,9 +130,28 @@ def judge_clones(predictions: Mapping[str, Array], clonal: Array, clone: Index) 
         f"{claim}: the share of sisters with the most probable fate is {ours.mean():.3f} against {listed(figures)}; "
         f"{side} than that of {spoken(rival)} by {abs(gain):.3f}{spread}."
     )
+    text += _of_correlations(predictions, clonal, clone)
     if not np.isfinite(error):
         text += f" {n_clones} clones are too few for a standard error."
     return CloneVerdict(text, not unclear)
+
+
+def _of_correlations(predictions: Mapping[str, Array], clonal: Array, clone: Index) -> str:
+    """How the correlation with the shares of sisters compares with that of the best baseline, as a sentence."""
+    parts = {name: parts_of_correlation(predicted, clonal) for name, predicted in predictions.items()}
+    rivals = [name for name in parts if name != JUDGED and np.isfinite(parts[name].mean())]
+    r = parts[JUDGED].mean()
+    if not rivals or not np.isfinite(r):
+        return ""
+    rival = max(rivals, key=lambda name: parts[name].mean())
+    difference = parts[JUDGED] - parts[rival]
+    error = standard_error(difference, clone)
+    spread = f" ± {error:.3f}" if np.isfinite(error) else ""
+    side = "higher" if difference.mean() >= 0 else "lower"
+    return (
+        f" The correlation of all probabilities with the shares of fates among sisters is {r:.3f}, {side} than that of "
+        f"{spoken(rival)} by {abs(difference.mean()):.3f}{spread}."
+    )
 
 
 def standard_error(values: Array, clone: Index) -> float:
