@@ -8,16 +8,18 @@ import pandas as pd
 from anndata import AnnData
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
 
 from ..edge.checks import check_fraction, check_integer, check_option
 from ..edge.fitted import fitted_cells
-from ._canvas import PALETTE, Drawn, dress, finish, panels
-from ._options import check_options, merged
+from ._canvas import PALETTE, Drawn, dress, ink, shade
+from ._options import merged
+from ._page import open_page
 
 KINDS = ("ranked", "volcano")
 #: p-values below this are drawn at it.
 SMALLEST = 1e-50
-GREY, UP, DOWN = "0.75", PALETTE[1], PALETTE[0]
+UP, DOWN = PALETTE[1], PALETTE[0]
 
 
 def drivers(
@@ -62,7 +64,8 @@ def drivers(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.scatter`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.scatter`.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def drivers(
     check_option("kind", kind, KINDS)
     check_integer("n_genes", n_genes, minimum=1)
     check_fraction("alpha", alpha)
-    check_options(drivers, kwargs, Axes.scatter, PathCollection)
+    page = open_page(drivers, (ax, show, return_fig), kwargs, Axes.scatter, PathCollection)
     cells = fitted_cells(adata, key)
     held = cells.keys.drivers
     if held not in adata.uns:
@@ -101,15 +104,15 @@ def drivers(
     if any(part.empty for _, part in parts):
         raise ValueError("No gene has a p-value; all of them are constant among the cells that count.")
     height = 2.4 if kind == "volcano" else 0.55 + 0.14 * max(len(part) for _, part in parts)
-    drawn = panels(ax, len(chosen), size=(2.6, height))
+    drawn = page.panels(len(chosen), size=(2.6, height))
     for axes, name, (whole, best) in zip(drawn, chosen, parts, strict=True):
         (_volcano if kind == "volcano" else _ranked)(axes, whole, best, alpha, kwargs)
         dress(axes, title=name, xlabel="correlation", ylabel="−log₁₀ p" if kind == "volcano" else "")
-        axes.axvline(0, color="0.6", linewidth=0.8, zorder=0)
+        axes.axvline(0, color=shade(axes, 0.4), linewidth=0.8, zorder=0)
     if kind == "ranked":
         for axes in drawn:
             axes.tick_params(axis="y", labelsize=6.5)
-    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+    return page.finish(drawn)
 
 
 def _best(table: pd.DataFrame, n_genes: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -120,15 +123,18 @@ def _best(table: pd.DataFrame, n_genes: int) -> tuple[pd.DataFrame, pd.DataFrame
     return table, best.sort_values("effect")
 
 
-def _colours(table: pd.DataFrame, alpha: float) -> list[str]:
+def _colours(axes: Axes, table: pd.DataFrame, alpha: float) -> list[str]:
+    """Those of genes that rise and fall, and of genes that chance explains."""
     sides = np.where(table["effect"].to_numpy() > 0, UP, DOWN)
-    return [str(colour) for colour in np.where(table["q"].to_numpy() < alpha, sides, GREY)]
+    return [str(colour) for colour in np.where(table["q"].to_numpy() < alpha, sides, to_hex(shade(axes, 0.25)))]
 
 
 def _ranked(axes: Axes, _: pd.DataFrame, best: pd.DataFrame, alpha: float, options: dict[str, Any]) -> None:
     place = np.arange(len(best))
-    colours = _colours(best, alpha)
-    axes.errorbar(best["effect"], place, xerr=1.96 * best["error"], fmt="none", ecolor="0.45", elinewidth=0.8, zorder=1)
+    colours = _colours(axes, best, alpha)
+    axes.errorbar(
+        best["effect"], place, xerr=1.96 * best["error"], fmt="none", ecolor=shade(axes, 0.55), elinewidth=0.8, zorder=1
+    )
     look = {"c": colours, "s": 16.0, "linewidths": 0, "zorder": 2}
     axes.scatter(best["effect"], place, **merged(look, options, PathCollection))
     axes.set_yticks(place, best["gene"].astype(str).tolist())
@@ -137,7 +143,7 @@ def _ranked(axes: Axes, _: pd.DataFrame, best: pd.DataFrame, alpha: float, optio
 
 def _volcano(axes: Axes, whole: pd.DataFrame, best: pd.DataFrame, alpha: float, options: dict[str, Any]) -> None:
     height = -np.log10(np.maximum(whole["p"].to_numpy(dtype=np.float64), SMALLEST))
-    look = {"c": _colours(whole, alpha), "s": 5.0, "linewidths": 0, "rasterized": True}
+    look = {"c": _colours(axes, whole, alpha), "s": 5.0, "linewidths": 0, "rasterized": True}
     axes.scatter(whole["effect"], height, **merged(look, options, PathCollection))
     axes.margins(x=0.3, y=0.15)
     for side in (best.head(3), best.tail(3)):
@@ -150,7 +156,8 @@ def _volcano(axes: Axes, whole: pd.DataFrame, best: pd.DataFrame, alpha: float, 
                 (row["effect"], y),
                 (row["effect"], top),
                 fontsize=6,
+                color=ink(axes),
                 ha="right" if row["effect"] < 0 else "left",
                 va="bottom",
-                arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.4} if top > y else None,
+                arrowprops={"arrowstyle": "-", "color": shade(axes, 0.4), "linewidth": 0.4} if top > y else None,
             )

@@ -11,8 +11,9 @@ from matplotlib.lines import Line2D
 
 from ..edge.checks import check_option
 from ..edge.fitted import FittedCells, fitted_cells
-from ._canvas import PALETTE, Drawn, colour_bar, dress, finish, key_beside, panels
-from ._options import check_options, merged
+from ._canvas import PALETTE, Drawn, colour_bar, dress, key_beside
+from ._options import merged
+from ._page import open_page
 
 KINDS = ("lines", "heatmap")
 #: Genes more than this are not named beside a heat map.
@@ -57,8 +58,8 @@ def trends(
     return_fig
         Whether to return the figure.
     kwargs
-        Extra keywords go to :meth:`matplotlib.axes.Axes.plot`, of kind "heatmap" to
-        :meth:`matplotlib.axes.Axes.imshow`.
+        ``figsize``, ``ncols``, ``title`` and ``save`` as in scanpy. Extra keywords go to
+        :meth:`matplotlib.axes.Axes.plot`, of kind "heatmap" to :meth:`matplotlib.axes.Axes.imshow`.
 
     Returns
     -------
@@ -77,7 +78,8 @@ def trends(
     ['gene 0', 'gene 5']
     """
     check_option("kind", kind, KINDS)
-    check_options(trends, kwargs, *((Axes.plot, Line2D) if kind == "lines" else (Axes.imshow,)))
+    drawers = (Axes.plot, Line2D) if kind == "lines" else (Axes.imshow,)
+    page = open_page(trends, (ax, show, return_fig), kwargs, *drawers)
     cells = fitted_cells(adata, key)
     held = cells.keys.trends
     if held not in adata.uns:
@@ -87,16 +89,16 @@ def trends(
     along = str(table["along"].iloc[0])
     label = "pseudo-time (share of cells above)" if along == "potential" else along
     if kind == "lines":
-        drawn = panels(ax, len(names), size=(2.2, 1.9))
+        drawn = page.panels(len(names), size=(2.2, 1.9))
         colours = _colours(cells, shown)
         for axes, gene in zip(drawn, names, strict=True):
             _lines(axes, table[table["gene"] == gene], colours, kwargs)
             dress(axes, title=gene, xlabel=label, ylabel="expression" if axes is drawn[0] else "")
         key_beside(drawn[-1])
     else:
-        drawn = panels(ax, len(shown), size=(2.4, 0.9 + min(5.0, 0.12 * len(names))))
+        drawn = page.panels(len(shown), size=(2.4, 0.9 + min(5.0, 0.12 * len(names))))
         _heatmap(drawn, table, names, shown, label, kwargs)
-    return finish(drawn, ours=ax is None, show=show, return_fig=return_fig)
+    return page.finish(drawn)
 
 
 def _chosen(table: pd.DataFrame, column: str, wanted: str | Iterable[str] | None, argument: str) -> list[str]:
