@@ -1,4 +1,4 @@
-"""The page of a plot: its figure and axes, made or taken from the user, saved and handed back in scanpy's manner."""
+"""The page of a plot: its figure and axes, made or taken from the user, saved and returned as scanpy does."""
 
 from __future__ import annotations
 
