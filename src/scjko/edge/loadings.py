@@ -74,7 +74,7 @@ def loadings_of(cells: FittedCells, name: str) -> Array:
         raise KeyError(f"No loadings={name!r} in adata.varm, which has {held}; sc.pp.pca writes 'PCs'.")
     if name == LOADINGS and rep not in PCA:
         raise ValueError(
-            f"The energy was fitted to obsm[{rep!r}], and varm['PCs'] are loadings of the PCA: there is no linear way "
+            f"The energy was fitted to obsm[{rep!r}], and varm['PCs'] are loadings of the PCA: there is no linear map "
             "from that representation to genes. Fit to the PCA, or name the loadings that belong to it."
         )
     weights = np.asarray(varm[name], dtype=np.float64)
