@@ -45,7 +45,7 @@ class Linear:
 
 
 def linear_map(cells: FittedCells, loadings: str = LOADINGS) -> Linear:
-    """The way from the fitted coordinates to genes; an error says what is missing."""
+    """The map from the fitted coordinates to genes; an error says what is missing."""
     weights = loadings_of(cells, loadings)
     whitening = whitening_from_uns(cells.stored)
     std, origin = (1.0, 0.0) if whitening is None else (whitening.std, whitening.mean)
@@ -59,7 +59,7 @@ def linear_inward(cells: FittedCells, loadings: str = LOADINGS) -> Array:
 
 
 def has_loadings(cells: FittedCells, loadings: str = LOADINGS) -> bool:
-    """Whether a linear way to genes can be had."""
+    """Whether a linear map to genes can be had."""
     adata, d = cells.adata, cells.coordinates.shape[1]
     linear = str(cells.params["use_rep"]) in PCA and loadings in adata.varm and adata.varm[loadings].shape[1] >= d
     return bool(linear and (adata.X is not None or cells.keys.gene_mean in adata.var))

@@ -76,7 +76,7 @@ def _called(gene: str, factor: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Shifter:
-    """Expression of the cells that are perturbed, and the way from it to shifts of state."""
+    """Expression of the cells that are perturbed, and what makes shifts of state of it."""
 
     x: Array
     """Expression of all genes (n, genes)."""
@@ -113,7 +113,7 @@ def scaled_by(x: Array, factors: Array, logarithmic: bool) -> Array:
 
 
 def shifter(cells: FittedCells, rows: Index, encoder: Encoder | None, loadings: str) -> tuple[Expression, Shifter]:
-    """The way from genes to the fitted coordinates, through loadings or an encoder; an error if there is neither."""
+    """The map from genes to the fitted coordinates, by loadings or an encoder; an error if there is neither."""
     adata = cells.adata
     layer = adata.uns.get("pca", {}).get("params", {}).get("layer")
     found = expression(adata, None if layer is None else str(layer))
