@@ -17,7 +17,8 @@ FUNCTIONS = {name: getattr(sj.pl, name) for name in sj.pl.__all__} | {
 }
 #: Plots that need no more than one fit with a potential.
 OF_A_POTENTIAL = sorted(
-    set(FUNCTIONS) - {"interaction", "validation", "growth", "fates", "ancestry", "sankey", "barriers"}
+    set(FUNCTIONS)
+    - {"interaction", "validation", "growth", "fates", "ancestry", "sankey", "barriers", "drivers", "trends"}
 )
 NOT_SHOWN = {
     name: {"n_frames": 3, "return_fig": True} if name == "animation" else {"show": False} for name in FUNCTIONS

@@ -18,7 +18,7 @@ FUNCTIONS = {name: getattr(sj.pl, name) for name in sj.pl.__all__} | {
     "sankey": partial(sj.pl.sankey, cluster_key="fate")
 }
 #: Plots that need no more than one fit with a potential, and those that need what is computed from it.
-COMPUTED = {"fates", "ancestry", "sankey", "barriers"}
+COMPUTED = {"fates", "ancestry", "sankey", "barriers", "drivers", "trends"}
 OF_A_POTENTIAL = sorted(set(FUNCTIONS) - {"interaction", "validation", "animation", "growth"} - COMPUTED)
 
 
