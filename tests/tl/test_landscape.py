@@ -171,6 +171,47 @@ def test_one_potential_explains_a_flow(adata, caplog):
     assert "move down one landscape" in caplog.text
 
 
+def test_observed_velocities_are_compared_and_what_turns_is_said(charted, caplog):
+    """The true velocity is a gradient. Nothing of a turn along the ellipse of the cells of a day is one.
+
+    The force (c y, c x) that is nearest to (−y σ_x / σ_y, x σ_y / σ_x) has c = 0; to a circular turn it has not.
+    """
+    day, x, turned = charted.obs["day"].to_numpy(), charted.obsm["X_latent"], np.zeros((800, 2))
+    for own in np.unique(day):
+        z = x[day == own] - x[day == own].mean(axis=0)
+        z = z @ np.linalg.cholesky(np.linalg.inv(np.cov(z.T)))
+        turned[day == own] = z @ np.array([[0.0, 1.0], [-1.0, 0.0]]) @ np.linalg.cholesky(np.cov(x[day == own].T)).T
+    charted.obsm["turned"] = np.concatenate([turned, turned], axis=1)  # more components than were fitted
+    with caplog.at_level(logging.INFO, logger="scjko"):
+        sj.tl.landscape(charted, 1, paths=False, velocity_key="true_velocity")
+    follows = charted.uns["jko_landscape"]["velocity"]
+    assert "of that" in caplog.text and "dual potentials" in caplog.text
+    sj.tl.landscape(charted, 1, paths=False, velocity_key="turned")
+    turns = charted.uns["jko_landscape"]["velocity"]
+    assert charted.uns["jko_landscape"]["params"]["velocity_key"] == "turned"
+    np.testing.assert_array_equal(turns["time"], [1])
+    assert (follows["cosine"] > 0.8).all() and (follows["cosine"] > follows["shuffled"]).all()
+    assert (follows["cosine"] > turns["cosine"] + 0.3).all()
+    assert (follows["curl"] < 0.15).all() and (turns["curl"] > 0.5).all()
+
+
+def test_velocities_that_cannot_be_compared_are_named(charted):
+    before = charted.copy()
+    charted.obsm["few"] = charted.obsm["X_latent"][:, :1]
+    charted.obsm["gaps"] = np.where(np.arange(800)[:, None] == 5, np.nan, charted.obsm["X_latent"])
+    for options, error, message in (
+        ({"velocity_key": "nothing"}, KeyError, "velocity_key='nothing'"),
+        ({"velocity_key": "few"}, ValueError, "1 components and the fit 2"),
+        ({"velocity_key": "gaps"}, ValueError, "NaN or infinite values for 1 of 800"),
+        ({"velocity_key": 3}, TypeError, "velocity_key"),
+        ({"velocity_key": "true_velocity", "time": 0.5}, ValueError, "40 cells"),
+    ):
+        with pytest.raises(error, match=message):
+            sj.tl.landscape(charted, **options)
+    del charted.obsm["few"], charted.obsm["gaps"]
+    assert_same(charted, before)
+
+
 def test_an_energy_with_interaction_is_said_to_have_no_fixed_landscape(adata, caplog):
     adata = adata[adata.obs["day"] > 2].copy()
     options = {"parametrization": sj.Linear(degree=2, n_centers=10, ridge=1e-3), "terms": ("potential", "interaction")}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.fitting.fit import Fit
+from ..core.fitting.heights import dual_difference
 from ..core.judging.diagnostics import REMEDY, UNDETERMINED, identifiability
 from ..core.timeline import time_text
 from .logging import logger
@@ -21,6 +22,9 @@ def diagnose(fitted: Fit) -> dict[str, Any]:
         found["ridge"] = fitted.solution.ridge
         found["condition_number"] = fitted.solution.condition_number
         found["degrees_of_freedom"] = fitted.solution.degrees_of_freedom
+    difference = dual_difference(fitted.energy.field, fitted.course)
+    if difference is not None:
+        found["dual_difference"] = difference
     shares = identifiability(fitted)
     if shares:
         found["identifiability"] = shares

@@ -20,7 +20,7 @@ from ..core.landscape.chart import Chart
 from ..core.landscape.relief import Relief
 from ..core.landscape.static import gradient_test
 from ..core.landscape.tracks import Tracks
-from ..core.timeline import Timeline
+from ..core.timeline import Timeline, time_text
 from ..core.transport import Exact, couple, uniform
 from .fitted import FittedCells
 from .logging import logger
@@ -227,4 +227,19 @@ def one_potential(test: Mapping[str, Any]) -> str:
     return (
         f"One potential for all times explains {100 * test['explained']:.0f} % of the squared displacement, and would "
         f"explain {100 * np.median(test['expected']):.0f} % of cells that follow it: {verdict}."
+    )
+
+
+def say_how_heights_compare(cells: FittedCells) -> None:
+    """Say how far heights are from those of the dual potentials of the couplings, which are found without a fit."""
+    difference = cells.stored["diagnostics"].get("dual_difference")
+    if difference is None or not len(difference):
+        return
+    k = int(np.argmax(difference))
+    logger.info(
+        "Heights differ from the dual potentials of the couplings by %.0f %% of their spread (median of intervals), "
+        "at most by %.0f %% between %s and %s.",
+        100 * float(np.median(difference)),
+        100 * float(difference[k]),
+        *map(time_text, cells.energy.times[k : k + 2]),
     )

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..energy.energy import Energy
+from ..transport import Coupling
+from .problem import Course
 
 Array = NDArray[np.float64]
 
@@ -56,3 +58,40 @@ def _means(energy: Energy, x: Array, weight: Array, interval: int, end: float) -
     gradient = slope if energy.terms == ("potential",) else energy.gradient_at(*place)
     descent = np.sum(gradient * slope, axis=1)
     return _Means(float(weight @ energy.potential_at(*place)), float(weight @ descent))
+
+
+#: Cells of a snapshot whose heights are compared with the duals, at most.
+MAX_COMPARED = 2000
+
+
+def dual_difference(energy: Energy, course: Course) -> Array | None:
+    """How far heights at the ends of each interval are from the duals of its coupling, relative to their spread.
+
+    The Kantorovich potentials f and g of the optimal coupling satisfy f(x) + g(y) = ‖x − y‖² on coupled pairs, so that
+    f / 2Δ and −g / 2Δ are potentials at the start and the end that no fit has made, up to a constant at either. The
+    difference is a standard deviation over cells, the mean of the ends that were fitted; NaN where heights do not
+    differ. None if not all couplings have duals, or where other terms share in the motion.
+    """
+    if energy.terms != ("potential",):
+        return None
+    found = []
+    sides = [side for side in (0, 1) if side in energy.scheme.anchors] or [0, 1]
+    for k, (coupling, gap) in enumerate(zip(course.couplings, course.timeline.gaps, strict=True)):
+        if not isinstance(coupling, Coupling) or coupling.duals is None:
+            return None
+        ends = []
+        for side in sides:
+            mass = (coupling.source_weight, coupling.target_weight)[side]
+            cells = np.flatnonzero(mass > 0)
+            cells = cells[:: max(len(cells) // MAX_COMPARED, 1)]
+            x, weight = course.points[k + side][cells], mass[cells] / mass[cells].sum()
+            dual = (1 - 2 * side) * coupling.duals[side][cells] / (2 * gap)
+            height = energy.potential_at(x, np.full(len(x), k), np.full(len(x), float(side)))
+            spread = _deviation(dual, weight)
+            ends.append(_deviation(height - dual, weight) / spread if spread > 0 else np.nan)
+        found.append(np.mean(ends))
+    return np.array(found)
+
+
+def _deviation(values: Array, weight: Array) -> float:
+    return float(np.sqrt(weight @ (values - weight @ values) ** 2))
