@@ -86,8 +86,8 @@ def test_estimates_start_from_what_genes_suggest(caplog):
     assert np.corrcoef(adata.obs["jko_growth"], adata.obs["true_growth"])[0, 1] > 0.8
     assert {"mean", "sd", "prior_mean", "prior_sd"} <= set(adata.uns["jko"]["growth"])
     axes = sj.pl.growth(adata, show=False)
-    assert axes.get_xlabel() == "growth rate in jko_growth_prior" and len(axes.collections) == 5
-    assert len(sj.pl.growth(adata, "fate", show=False).collections) == 2
+    assert axes.get_xlabel() == "growth rate in jko_growth_prior" and len(axes.get_legend().get_texts()) == 5
+    assert len(sj.pl.growth(adata, "fate", show=False).get_legend().get_texts()) == 2
 
 
 def test_a_fit_without_growth_has_no_picture_of_it(fitted):

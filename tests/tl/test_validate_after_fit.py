@@ -15,7 +15,10 @@ import scjko as sj
 from scjko.core.judging.metrics import emd
 from scjko.core.judging.names import spoken
 from scjko.core.motion.interpolation import Rule
+from scjko.edge.options import FitOptions
 from scjko.edge.validation import folds
+from scjko.edge.validation.folds import Fold
+from scjko.edge.validation.protocols import Cells, Last, Times
 from scjko.tl import _validate
 
 #: A closed form of a few features: fits in milliseconds.
@@ -187,3 +190,13 @@ def test_the_density_prior_is_that_of_the_energy(adata, monkeypatch):
         means = sj.tl.validate(adata, "day", **options).groupby("method")["emd"].mean()
         assert (means["ot_midpoint"] == means["ot_midpoint_prior"]) == same
         assert means["ot_asynchronous"] == means["ot_midpoint_prior"], "synchronous cells are McCann's"
+
+
+def test_folds_train_a_network_of_the_field_only_where_it_is_read(adata):
+    """The maps are the same without it, which a test of stacked fits holds; forecasts read the field."""
+    options = FitOptions.of(time_key="day", parametrization="auto")
+    fold = Fold(0, np.ones(adata.n_obs, dtype=bool), 5)
+    assert options.parametrization.chance > 0
+    for protocol, chance in ((Cells(0.4, 1), 0.0), (Times(), 0.0), (Last(), options.parametrization.chance)):
+        used = protocol.fitted_with(options, fold)
+        assert used.parametrization.chance == chance and used.random_state == 5

@@ -233,13 +233,13 @@ def one_potential(test: Mapping[str, Any]) -> str:
 def say_how_heights_compare(cells: FittedCells) -> None:
     """Say how far heights are from those of the dual potentials of the couplings, which are found without a fit."""
     difference = cells.stored["diagnostics"].get("dual_difference")
-    if difference is None or not len(difference):
+    if difference is None or not np.isfinite(difference).any():
         return
-    k = int(np.argmax(difference))
+    k = int(np.nanargmax(difference))
     logger.info(
         "Heights differ from the dual potentials of the couplings by %.0f %% of their spread (median of intervals), "
         "at most by %.0f %% between %s and %s.",
-        100 * float(np.median(difference)),
+        100 * float(np.nanmedian(difference)),
         100 * float(difference[k]),
         *map(time_text, cells.energy.times[k : k + 2]),
     )

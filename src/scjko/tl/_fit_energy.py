@@ -181,8 +181,8 @@ def fit_energy(
         whose prediction cannot be trusted (``unconverged``); for each term beside the potential the fraction of its
         force that a potential cannot reproduce, near zero if the data cannot distinguish the two
         (``identifiability``); for each interval how far heights are from the dual potentials of its coupling, relative
-        to their spread (``dual_difference``); ``beta`` and its standard error ``beta_error``; and of a linear fit its
-        ``ridge``, ``condition_number`` and ``degrees_of_freedom``.
+        to their spread (``dual_difference``, NaN where these are flat); ``beta`` and its standard error
+        ``beta_error``; and of a linear fit its ``ridge``, ``condition_number`` and ``degrees_of_freedom``.
 
     Examples
     --------

@@ -229,7 +229,7 @@ class _Validation:
             collect(x[cells], self.times[cells], *(None if p is None else p[cells] for p in (self.weights, self.rates)))
             for cells in (fold.train, ~fold.train)
         )
-        options = self.options.seeded(fold.seed)
+        options = self.protocol.fitted_with(self.options, fold)
         check_snapshots(train, options.time_key, options.terms)
         growth = growth_of(train, options)
         couplings, solvers = couple_snapshots(train, options, progress=False, growth=growth)

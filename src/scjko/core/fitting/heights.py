@@ -69,8 +69,8 @@ def dual_difference(energy: Energy, course: Course) -> Array | None:
 
     The Kantorovich potentials f and g of the optimal coupling satisfy f(x) + g(y) = ‖x − y‖² on coupled pairs, so that
     f / 2Δ and −g / 2Δ are potentials at the start and the end that no fit has made, up to a constant at either. The
-    difference is a standard deviation over cells, the mean of the ends that were fitted; NaN where heights do not
-    differ. None if not all couplings have duals, or where other terms share in the motion.
+    difference is a standard deviation over cells, the mean of the ends that were fitted; NaN where duals are flat, as
+    where no cell moves. None if not all couplings have duals, or where other terms share in the motion.
     """
     if energy.terms != ("potential",):
         return None

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.energy.energy import Energy
+from ...core.fitting.parametrizations import Stacked
 from ...core.judging.baselines import Cloud
 from ...core.judging.metrics import Distance, difference_error, distance
 from ...core.judging.names import FLOOR, JUDGED
 from ...core.judging.verdict import Errors, Verdict, judge
 from ...core.timeline import time_text
 from ...core.transport import Coupling
+from ..options import FitOptions
 from ..snapshots import Snapshots
 from .shares import Labelled
 
@@ -101,6 +103,15 @@ class Protocol(ABC):
     part: ClassVar[str]
     #: Cells of a population that take part in a distance, at most. All do unless a benchmark says otherwise.
     max_compared: int | None = None
+    #: Whether predictions read the field, as forecasts do. Others read the maps alone.
+    reads_field: ClassVar[bool] = False
+
+    def fitted_with(self, options: FitOptions, fold: Fold) -> FitOptions:
+        """The options of the fit of a fold: its seed, and no network of its own for a field that is not read."""
+        options, own = options.seeded(fold.seed), options.parametrization
+        if self.reads_field or not isinstance(own, Stacked):
+            return options
+        return replace(options, parametrization=replace(own, chance=0.0))
 
     @property
     def test_share(self) -> float | None:

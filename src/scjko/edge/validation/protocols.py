@@ -167,6 +167,7 @@ class Last(Protocol):
     """The last time point is left out and forecast from the one before it."""
 
     name: ClassVar[str] = "last"
+    reads_field: ClassVar[bool] = True
     what: ClassVar[str] = "the last time point"
     part: ClassVar[str] = "time point"
 
