@@ -31,6 +31,7 @@ def test_default_fit_predicts_unseen_cells(embryoid_body):
     assert means["floor"] < means["scjko"] < means["ot_neighbours"] < means["ot_nearest"] < means["persistence"]
 
 
+@pytest.mark.nightly
 def test_the_papers_own_setting_with_a_solved_proximal_step(embryoid_body):
     means = validate(embryoid_body, n_splits=1, scheme="implicit", parametrization=sj.Neural(time_label="target"))
     assert means["scjko"] <= 0.61

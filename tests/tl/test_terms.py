@@ -30,8 +30,9 @@ def ornstein_uhlenbeck(n, times, beta=0.5, seed=0) -> AnnData:
     return time_course([s * rng.normal(size=(n, 2)) for s in spread], times)
 
 
-# The estimate of β does not depend on the parametrisation, and core/fitting/test_truth.py has a network by day.
-@pytest.mark.parametrize("parametrization", ["linear", pytest.param("neural", marks=pytest.mark.nightly)])
+# core/fitting/test_truth.py has both by day.
+@pytest.mark.nightly
+@pytest.mark.parametrize("parametrization", ["linear", "neural"])
 def test_noise_and_curvature_of_an_ornstein_uhlenbeck_process(parametrization, monkeypatch):
     """A sixth of the cells of the figures in the README; hence wider than those."""
     monkeypatch.setattr(noise, "N_HALVES", 4)  # of eight: the error is known to a factor of two, which is enough here

@@ -194,7 +194,7 @@ def test_the_density_prior_is_that_of_the_energy(adata, monkeypatch):
 
 def test_folds_train_a_network_of_the_field_only_where_it_is_read(adata):
     """The maps are the same without it, which a test of stacked fits holds; forecasts read the field."""
-    options = FitOptions.of(time_key="day", parametrization="auto")
+    options = FitOptions.of(time_key="day", parametrization="auto", terms=("potential",), coupling="auto")
     fold = Fold(0, np.ones(adata.n_obs, dtype=bool), 5)
     assert options.parametrization.chance > 0
     for protocol, chance in ((Cells(0.4, 1), 0.0), (Times(), 0.0), (Last(), options.parametrization.chance)):
