@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.parallel import one_thread
+from ..compute.parallel import one_thread, side_by_side
 from ..timeline import Timeline
 from ..transport import grown
 from .estimate import PRICE, spread
@@ -39,15 +39,15 @@ def chance_gains(
     if price == 0:
         return tuple(np.zeros(len(x)) for x in points[:-1])
     pairs = [(points[k], points[k + 1], weights[k], weights[k + 1]) for k in range(timeline.n_intervals)]
-    with one_thread():
-        return tuple(_gains(*pair, price, budget) for pair in pairs)
+    return tuple(side_by_side(lambda pair: _gains(*pair, price, budget), pairs))
 
 
 def _gains(x: Array, y: Array, a: Array, b: Array, price: float, budget: float) -> Array:
     """Those of one interval, at the lowest price from ``price`` on at which they can be chance."""
     n_cells = 1 / (np.sum(a**2) + np.sum(b**2))
     while True:
-        gain = relaxed(x, y, a, b, price).gain(x)
+        with one_thread():
+            gain = relaxed(x, y, a, b, price).gain(x)
         excess = n_cells * _divergence(a, gain) / budget
         if excess <= 1:
             return gain
