@@ -201,15 +201,13 @@ def last_mean_shift(before: Cloud, last: Cloud, gap_before: float, gap: float) -
 def midpoint(
     source: Array, target: Array, coupling: Coupling, fraction: float, asynchrony: float = 0.0, random_state: int = 0
 ) -> Cloud:
-    """The displacement interpolation of two snapshots (McCann 1997): every pair part of the way along its line."""
-    starts, ends = source[coupling.source], target[coupling.target]
-    return Cloud(along(starts, ends, fraction, asynchrony, random_state), coupling.weight)
+    """The displacement interpolation of two snapshots (McCann 1997): every pair part of the way along its line.
 
-
-def along(starts: Array, ends: Array, fraction: float, asynchrony: float, random_state: int = 0) -> Array:
-    """Points on lines, a ``fraction`` of them behind them on average (:func:`progress`)."""
-    ahead = progress(len(starts), fraction, asynchrony, random_state)[:, None]
-    return np.asarray((1 - ahead) * starts + ahead * ends)
+    How far each pair has come is the ``fraction`` on average, and differs if cells are asynchronous (:func:`progress`).
+    """
+    ahead = progress(len(coupling.weight), fraction, asynchrony, random_state)[:, None]
+    points = (1 - ahead) * source[coupling.source] + ahead * target[coupling.target]
+    return Cloud(points, coupling.weight)
 
 
 def progress(n_cells: int, fraction: float, asynchrony: float, random_state: int = 0) -> Array:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ..compute.neighbours import nearest
 from ..compute.parallel import side_by_side
 from ..energy.energy import Energy
-from ..judging.baselines import Cloud, along, progress
+from ..judging.baselines import Cloud, midpoint, progress
 from ..judging.metrics import emd
-from ..transport import exact
+from ..transport import Coupling, exact
 from .paths import Step
 
 Array = NDArray[np.float64]
@@ -146,12 +146,12 @@ def best_rule(snapshots: Sequence[Cloud], times: Array, random_state: int = 0) -
 
 
 class _Inner(NamedTuple):
-    """A measured time point that is left out, and the ends of the lines that optimal transport draws across it."""
+    """A measured time point that is left out, and the coupling across it."""
 
     target: Cloud
-    starts: Array
-    ends: Array
-    weight: Array
+    before: Array
+    after: Array
+    coupling: Coupling
     fraction: float
     others: Array
     """All cells of the other snapshots."""
@@ -160,16 +160,16 @@ class _Inner(NamedTuple):
     def of(cls, snapshots: Sequence[Cloud], times: Array, k: int) -> _Inner:
         before, after = snapshots[k - 1], snapshots[k + 1]
         fraction = (times[k] - times[k - 1]) / (times[k + 1] - times[k - 1])
-        plan = exact(before.points, after.points, before.weight, after.weight)
-        lines = before.points[plan.source], after.points[plan.target], plan.weight
+        coupling = exact(before.points, after.points, before.weight, after.weight)
         others = np.concatenate([other.points for j, other in enumerate(snapshots) if j != k])
-        return cls(snapshots[k], *lines, fraction, others)
+        return cls(snapshots[k], before.points, after.points, coupling, fraction, others)
 
     def error(self, rule: Rule, random_state: int) -> float:
         """How far the population that a rule makes is from the one observed."""
-        points = along(self.starts, self.ends, self.fraction, rule.asynchrony, random_state)
-        pulled = towards_observed(points, self.others, rule.strength, random_state)
-        return emd(pulled, self.target.points, self.weight, self.target.weight)
+        lines = self.before, self.after, self.coupling, self.fraction
+        made = midpoint(*lines, rule.asynchrony, random_state)
+        pulled = towards_observed(made.points, self.others, rule.strength, random_state)
+        return emd(pulled, self.target.points, made.weight, self.target.weight)
 
 
 def _errors(inner: Sequence[_Inner], rules: Sequence[Rule], random_state: int) -> Array:
